@@ -1,4 +1,4 @@
-// The end of a fiber: join, detach, stop, and failures that no joiner takes.
+// The end of a fiber: join, detach, stop, and exceptions that no joiner takes.
 #include "pirn/fiber/fiber.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ platform::atomic<unhandled_exception_handler> unhandled{&write_unhandled};
 
 void report_if_failed(detail::fiber_control& f, std::uintptr_t outcome) noexcept {
   if (outcome == detail::join_failed) {
-    detail::report_unhandled(f, std::move(f.cold().failure));
+    detail::report_unhandled(f, std::move(f.cold().exception));
   }
 }
 
@@ -84,10 +84,10 @@ void throw_no_fiber(std::error_code why) {
                : "pirn: cannot spawn a fiber");
 }
 
-void rethrow_failure(fiber_control* f) {
-  std::exception_ptr failure = std::move(f->cold().failure);
+void rethrow_exception_of(fiber_control* f) {
+  std::exception_ptr exception = std::move(f->cold().exception);
   free_block(current_worker(), f, join_failed);
-  std::rethrow_exception(std::move(failure));
+  std::rethrow_exception(std::move(exception));
 }
 
 void report_unhandled(const agent& whose, std::exception_ptr what) noexcept {
@@ -309,7 +309,7 @@ void fiber::join_slow() {
 PIRN_ALWAYS_INLINE void fiber::end_join(std::uintptr_t outcome) {
   detail::fiber_control* const f = std::exchange(control_, nullptr);
   if (outcome == detail::join_failed) [[unlikely]] {
-    detail::rethrow_failure(f);
+    detail::rethrow_exception_of(f);
   }
   if (outcome != detail::join_left) {
     detail::free_block(detail::current_worker(), f, outcome);

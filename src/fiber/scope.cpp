@@ -1,4 +1,4 @@
-// Scopes: their children, stops, deadlines and failures.
+// Scopes: their children, stops, deadlines and exceptions.
 #include "pirn/fiber/scope.hpp"
 
 #include <algorithm>
@@ -15,15 +15,15 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
-/// The last failure that a fiber met in a scope, and the failures that came with it.
-struct last_failure {
+/// The last exception that a fiber met in a scope, and the exceptions that came with it.
+struct last_exception {
   std::exception_ptr first;
   std::vector<std::exception_ptr> others;
 };
-constinit fiber_local<last_failure> met;
+constinit fiber_local<last_exception> met;
 
 std::vector<std::exception_ptr> attached_to(const std::exception_ptr& what) {
-  const last_failure* const last = met.find();
+  const last_exception* const last = met.find();
   return last != nullptr && last->first == what ? last->others : std::vector<std::exception_ptr>();
 }
 
@@ -45,7 +45,7 @@ int worker_for_children(const scope_options& options) noexcept {
 
 }  // namespace
 
-std::vector<std::exception_ptr> attached_failures() { return attached_to(std::current_exception()); }
+std::vector<std::exception_ptr> attached_exceptions() { return attached_to(std::current_exception()); }
 
 namespace detail {
 
@@ -58,35 +58,35 @@ void rethrow_with(std::exception_ptr first, std::vector<std::exception_ptr> othe
   std::rethrow_exception(std::move(first));
 }
 
-bool race_state::try_win(std::size_t index, std::exception_ptr failure) noexcept {
+bool race_state::try_win(std::size_t index, std::exception_ptr exception) noexcept {
   const platform::spin_guard guard(lock_);
   if (winner_ != none) {
     return false;
   }
   winner_ = index;
-  winner_failure_ = std::move(failure);
+  winner_exception_ = std::move(exception);
   return true;
 }
 
-void race_state::record_failure(std::exception_ptr failure) {
+void race_state::record_exception(std::exception_ptr exception) {
   const platform::spin_guard guard(lock_);
-  failures_.push_back(std::move(failure));
+  exceptions_.push_back(std::move(exception));
 }
 
 std::size_t race_state::winner() {
-  if (winner_failure_ != nullptr) {
-    rethrow_with(std::move(winner_failure_), {});
+  if (winner_exception_ != nullptr) {
+    rethrow_with(std::move(winner_exception_), {});
   }
   if (winner_ == none) {
-    std::exception_ptr first = std::move(failures_.front());
-    failures_.erase(failures_.begin());
-    rethrow_with(std::move(first), std::move(failures_));
+    std::exception_ptr first = std::move(exceptions_.front());
+    exceptions_.erase(exceptions_.begin());
+    rethrow_with(std::move(first), std::move(exceptions_));
   }
   return winner_;
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): as of every control block
-std::uintptr_t child_control::keep_failure(std::exception_ptr what) noexcept {
+std::uintptr_t child_control::keep_exception(std::exception_ptr what) noexcept {
   inherited.innermost->fail(what);
   return join_ended;
 }
@@ -221,7 +221,7 @@ void scope::close() noexcept {
   here.innermost = outer_;
   detail::block_closed(origin_);
   opener_.end_interruption([this]() noexcept { return nested_ ? outer_->stops_.why() : wake_reason::notified; });
-  failures_.report(opener_);
+  exceptions_.report(opener_);
 }
 
 void scope::check_opener() const noexcept {
@@ -245,14 +245,14 @@ void scope::adopt(detail::child_control& child) noexcept {
 }
 
 void scope::fail(const std::exception_ptr& what) noexcept {
-  const bool first = failures_.keep_first(what);
+  const bool first = exceptions_.keep_first(what);
   request_stop();
   try {
     std::vector<std::exception_ptr> others = attached_to(what);
     if (!first) {
       others.insert(others.begin(), what);
     }
-    failures_.keep(others);
+    exceptions_.keep(others);
   } catch (const std::bad_alloc&) {
     detail::report_unhandled(opener_, what);
   }
@@ -276,7 +276,7 @@ detail::stop_list* scope::begin_to_stop(wake_reason why) noexcept {
 void scope::join() {
   check_opener();
   wait_for(0);
-  failures_.rethrow();
+  exceptions_.rethrow();
 }
 
 PIRN_ABI_NAMESPACE_END

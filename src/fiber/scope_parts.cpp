@@ -1,4 +1,4 @@
-// The parts of a scope: its children, their failures, and the interruption of its opener.
+// The parts of a scope: its children, their exceptions, and the interruption of its opener.
 #include "pirn/fiber/detail/scope_parts.hpp"
 
 #include <utility>
@@ -40,7 +40,7 @@ void scope_children::wait_for(std::size_t left, const stop_list& stops) noexcept
   done_.unlock();
 }
 
-bool scope_failures::keep_first(const std::exception_ptr& what) noexcept {
+bool scope_exceptions::keep_first(const std::exception_ptr& what) noexcept {
   const platform::spin_guard guard(lock_);
   const bool first = first_ == nullptr;
   if (first) {
@@ -49,18 +49,18 @@ bool scope_failures::keep_first(const std::exception_ptr& what) noexcept {
   return first;
 }
 
-void scope_failures::keep(const std::vector<std::exception_ptr>& others) {
+void scope_exceptions::keep(const std::vector<std::exception_ptr>& others) {
   const platform::spin_guard guard(lock_);
   others_.insert(others_.end(), others.begin(), others.end());
 }
 
-void scope_failures::rethrow() {
+void scope_exceptions::rethrow() {
   if (first_ != nullptr) {
     rethrow_with(std::exchange(first_, nullptr), std::exchange(others_, {}));
   }
 }
 
-void scope_failures::report(const agent& opener) noexcept {
+void scope_exceptions::report(const agent& opener) noexcept {
   if (first_ != nullptr) {
     report_unhandled(opener, std::move(first_));
   }

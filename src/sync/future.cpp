@@ -63,7 +63,7 @@ void future_state<Domain>::publish() noexcept {
 template <class Domain>
 void future_state<Domain>::fail(std::exception_ptr why) {
   begin();
-  failure_ = std::move(why);
+  exception_ = std::move(why);
   publish();
 }
 

@@ -199,15 +199,15 @@ TEST(engine, poll_sleeps_no_longer_than_asked) {
   begin = clock::now();
   engine->poll(begin + 3ms);
   EXPECT_GE(clock::now() - begin, 3ms);
-  engine->unpark_worker();
-  engine->unpark_worker();
+  engine->interrupt_poll();
+  engine->interrupt_poll();
   engine->poll(pirn::platform::never);  // ended by the earlier notifications
   begin = clock::now();
   engine->poll(begin + 3ms);  // which end only one poll
   EXPECT_GE(clock::now() - begin, 3ms);
   std::jthread t([&] {
     std::this_thread::sleep_for(2ms);
-    engine->unpark_worker();
+    engine->interrupt_poll();
   });
   engine->poll(pirn::platform::never);
 }

@@ -208,7 +208,7 @@ TEST(fork_join, what_either_throws_is_rethrown_when_both_have_ended) {
         ADD_FAILURE();
       } catch (const std::runtime_error& what) {
         EXPECT_STREQ(what.what(), "first");
-        const auto others = pirn::attached_failures();
+        const auto others = pirn::attached_exceptions();
         ASSERT_EQ(others.size(), 1u);
         EXPECT_THROW(std::rethrow_exception(others[0]), std::logic_error);
       }

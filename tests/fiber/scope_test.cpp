@@ -175,18 +175,18 @@ TEST(scope, other_failures_come_attached) {
       caught = true;
       EXPECT_EQ(first, 1);
       int sum = 0;
-      for (const std::exception_ptr& other : pirn::attached_failures()) {
+      for (const std::exception_ptr& other : pirn::attached_exceptions()) {
         try {
           std::rethrow_exception(other);
         } catch (const int value) {
           sum += value;
-          EXPECT_TRUE(pirn::attached_failures().empty());
+          EXPECT_TRUE(pirn::attached_exceptions().empty());
         }
       }
       EXPECT_EQ(sum, 5);
     }
     EXPECT_TRUE(caught);
-    EXPECT_TRUE(pirn::attached_failures().empty());
+    EXPECT_TRUE(pirn::attached_exceptions().empty());
   });
 }
 
@@ -282,7 +282,7 @@ TEST(scope, any_takes_the_first_success) {
       s.any([]() -> int { throw 1; }, []() -> int { throw 2; }, []() -> int { throw 3; });
       ADD_FAILURE();
     } catch (const int) {
-      EXPECT_EQ(pirn::attached_failures().size(), 2u);
+      EXPECT_EQ(pirn::attached_exceptions().size(), 2u);
     }
   });
 }

@@ -55,7 +55,7 @@ namespace detail {
 [[noreturn]] void throw_no_runtime();
 [[noreturn]] void throw_no_fiber(std::error_code why);
 /// Frees the block and rethrows the fiber's exception.
-[[noreturn]] void rethrow_failure(fiber_control* f);
+[[noreturn]] void rethrow_exception_of(fiber_control* f);
 /// Suspends until the fiber has ended; returns its join_state, or join_possible if the wait ended for another reason.
 std::uintptr_t await_end(fiber_control* f, const wait_options& options, wake_reason& reason) noexcept;
 /// The part of `await_end` before the wait: looks for an end that is known without one, else returns join_possible.
@@ -232,7 +232,7 @@ struct fiber_block : Control {
     try {
       static_cast<F&&>(*callable)();
     } catch (...) {
-      outcome = this->keep_failure(exception_of_fiber(*this));
+      outcome = this->keep_exception(exception_of_fiber(*this));
     }
     callable->~F();
     this->body_ended();

@@ -80,11 +80,11 @@ class fork_call : public fork_point {
   }
   /// Destroys what the first half has left.
   void drop(arch::word how) noexcept {
-    how == first_half_failed ? std::destroy_at(&failure_) : std::destroy_at(&value_);
+    how == first_half_failed ? std::destroy_at(&exception_) : std::destroy_at(&value_);
   }
-  [[nodiscard]] std::exception_ptr take_failure() noexcept {
-    std::exception_ptr taken = std::move(failure_);
-    std::destroy_at(&failure_);
+  [[nodiscard]] std::exception_ptr take_exception() noexcept {
+    std::exception_ptr taken = std::move(exception_);
+    std::destroy_at(&exception_);
     return taken;
   }
 
@@ -100,7 +100,7 @@ class fork_call : public fork_point {
       }
       return first_half_returned;
     } catch (...) {
-      ::new (static_cast<void*>(&failure_)) std::exception_ptr(
+      ::new (static_cast<void*>(&exception_)) std::exception_ptr(
           exception_of("the first half of fork2, or a generator that is destroyed while it is suspended there,"));
       return first_half_failed;
     }
@@ -109,7 +109,7 @@ class fork_call : public fork_point {
   std::remove_reference_t<F>& f_;
   union {
     kept value_;
-    std::exception_ptr failure_;
+    std::exception_ptr exception_;
   };
 };
 
@@ -122,7 +122,7 @@ PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_refere
                                           arch::word pending, exceptions_in_flight kept) {
   const bool taken = begin_second_half(call, by, pending, kept);
   result_slot<child_result<G>> second;
-  std::exception_ptr failure;
+  std::exception_ptr exception;
   try {
     second.fill(std::forward<G>(g));
   } catch (...) {
@@ -130,19 +130,19 @@ PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_refere
       call.drop(pending);
       throw;
     }
-    failure = exception_of("the second half of fork2");
+    exception = exception_of("the second half of fork2");
   }
   const arch::word outcome = taken ? end_stolen_continuation(call) : pending;
   if (outcome == first_half_failed) {
     std::vector<std::exception_ptr> others;
-    if (failure != nullptr) {
-      others.push_back(failure);
+    if (exception != nullptr) {
+      others.push_back(exception);
     }
-    rethrow_with(call.take_failure(), std::move(others));
+    rethrow_with(call.take_exception(), std::move(others));
   }
   child_result<F> first = call.take();
-  if (failure != nullptr) {
-    std::rethrow_exception(std::move(failure));
+  if (exception != nullptr) {
+    std::rethrow_exception(std::move(exception));
   }
   return {std::forward<child_result<F>>(first), second.take()};
 }
@@ -167,7 +167,7 @@ PIRN_NOINLINE fork_results<F, G> fork2_prepared(std::remove_reference_t<F>& f, s
 /// size. Meanwhile the continuation of the caller, which begins with the call of `g`, may be stolen by an idle worker,
 /// or, if `f` suspends, by any worker. If it was not stolen when `f` ends, `g` is called as an ordinary function. `f`
 /// and `g` are always called. If one throws, its exception is rethrown; if both do, that of `f`, and
-/// `attached_failures` has the other.
+/// `attached_exceptions` has the other.
 ///
 /// The caller must be migratable: in any other fiber and on a plain thread this throws std::system_error
 /// (operation_not_permitted), and without a stack the error of the pool, before either is called. The rule about

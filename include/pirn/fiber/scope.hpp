@@ -95,12 +95,12 @@ class result_or_error {
     try {
       slot_.fill(std::forward<F>(f), std::forward<Arguments>(arguments)...);
     } catch (...) {
-      failure_ = exception_of("a call that is made on behalf of a fiber");
+      exception_ = exception_of("a call that is made on behalf of a fiber");
     }
   }
   std::invoke_result_t<F, Arguments...> take() {
-    if (failure_) {
-      std::rethrow_exception(std::move(failure_));
+    if (exception_) {
+      std::rethrow_exception(std::move(exception_));
     }
     if constexpr (!std::is_void_v<std::invoke_result_t<F, Arguments...>>) {
       return slot_.take();
@@ -109,7 +109,7 @@ class result_or_error {
 
  private:
   result_slot<child_result<F, Arguments...>> slot_;
-  std::exception_ptr failure_;
+  std::exception_ptr exception_;
 };
 
 /// Takes the value of the slot with this number.
@@ -130,25 +130,25 @@ Result take_result(std::tuple<Slots...>& slots, std::size_t number) {
 /// The state of a race of children: the first winner decides.
 class race_state {
  public:
-  /// Tries to make this child the winner, with its failure if that is not null. True if it is the first.
-  bool try_win(std::size_t index, std::exception_ptr failure = nullptr) noexcept;
-  /// Keeps the failure of a child that does not end the race.
-  void record_failure(std::exception_ptr failure);
-  /// Returns the index of the winner; rethrows its failure, or the first one if all have failed.
+  /// Tries to make this child the winner, with its exception if that is not null. True if it is the first.
+  bool try_win(std::size_t index, std::exception_ptr exception = nullptr) noexcept;
+  /// Keeps the exception of a child that does not end the race.
+  void record_exception(std::exception_ptr exception);
+  /// Returns the index of the winner; rethrows its exception, or the first one if all have failed.
   [[nodiscard]] std::size_t winner();
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};
   platform::spinlock lock_;
   std::size_t winner_ = none;
-  std::exception_ptr winner_failure_;
-  std::vector<std::exception_ptr> failures_;
+  std::exception_ptr winner_exception_;
+  std::vector<std::exception_ptr> exceptions_;
 };
 
 }  // namespace detail
 
 /// A group of fibers, its children, which end before it does. A fiber or a plain thread opens it as a variable of a
-/// block, for the lifetime of that. A stop, its deadline or the failure of a child stops the scope: that ends the
+/// block, for the lifetime of that. A stop, its deadline or the exception of a child stops the scope: that ends the
 /// stoppable waits of its children, of their scopes, and of the opener while the scope is its innermost or around that,
 /// with wait_error::stopped, or wait_error::expired for a deadline. Only the opener may join it and call `all`, `any`,
 /// `race` and `map`, and it closes its scopes in reverse order (aborts otherwise). The opener and the scope's fibers
@@ -187,7 +187,7 @@ class scope : detail::stop_link {
     }
   }
 
-  /// Suspends until all children have ended, then rethrows the first failure; `attached_failures` has the others. A
+  /// Suspends until all children have ended, then rethrows the first exception; `attached_exceptions` has the others. A
   /// stop does not end this wait: it ends the children, and `join` waits for them. More may be spawned afterwards.
   void join();
 
@@ -345,7 +345,7 @@ class scope : detail::stop_link {
         if constexpr (Rule == decided_by::end) {
           won = state.try_win(index, detail::exception_of("a child of a scope"));
         } else {
-          state.record_failure(detail::exception_of("a child of a scope"));
+          state.record_exception(detail::exception_of("a child of a scope"));
         }
       }
       if (won) {
@@ -377,7 +377,7 @@ class scope : detail::stop_link {
   detail::block_origin origin_;
   detail::stop_list stops_;
   detail::scope_children children_;
-  detail::scope_failures failures_;
+  detail::scope_exceptions exceptions_;
   std::optional<stop_callback<stopper>> token_;
   detail::opener_interruption interruption_;
   expiry expiry_;
@@ -386,8 +386,8 @@ class scope : detail::stop_link {
 };
 
 /// In a handler of an exception rethrown by `scope::join` and others: returns those of the other children, in order of
-/// time. Empty in any other handler, and once the same fiber has met a later failure of a scope.
-std::vector<std::exception_ptr> attached_failures();
+/// time. Empty in any other handler, and once the same fiber has met a later exception of a scope.
+std::vector<std::exception_ptr> attached_exceptions();
 
 namespace this_fiber {
 /// Returns the nearest deadline of the scopes around the caller, or `never`.

@@ -70,7 +70,7 @@ class task_promise_base {
   };
   [[nodiscard]] static std::suspend_always initial_suspend() noexcept { return {}; }
   [[nodiscard]] static final_awaiter final_suspend() noexcept { return {}; }
-  void unhandled_exception() noexcept { failure_ = exception_of("a task"); }
+  void unhandled_exception() noexcept { exception_ = exception_of("a task"); }
   template <class Awaitable>
   decltype(auto) await_transform(Awaitable&& what);
 
@@ -83,15 +83,15 @@ class task_promise_base {
 
  protected:
   void rethrow() {
-    if (failure_) {
-      std::rethrow_exception(std::move(failure_));
+    if (exception_) {
+      std::rethrow_exception(std::move(exception_));
     }
   }
 
  private:
   coroutine_agent* chain_ = nullptr;
   std::coroutine_handle<> awaited_by_;
-  std::exception_ptr failure_;
+  std::exception_ptr exception_;
 };
 
 template <class T>

@@ -75,11 +75,11 @@ class future_state {
     return wait_slow(options);
   }
   /// Returns the exception provided instead of a value, or null. Once ready.
-  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+  [[nodiscard]] const std::exception_ptr& exception() const noexcept { return exception_; }
   /// Throws the exception provided instead of a value.
   void check() const {
-    if (failure_ != nullptr) {
-      std::rethrow_exception(failure_);
+    if (exception_ != nullptr) {
+      std::rethrow_exception(exception_);
     }
   }
 
@@ -109,7 +109,7 @@ class future_state {
   typename Domain::template atomic<std::uint32_t> references_{1};
   typename Domain::template atomic<std::uint32_t> stage_{is_empty};
   typename Domain::template atomic<bool> retrieved_{false};
-  std::exception_ptr failure_;
+  std::exception_ptr exception_;
   typename Domain::queue waiters_;
 };
 
@@ -233,7 +233,7 @@ class future_base : public timed_future<future_base<T, Domain>> {
   /// by a stop.
   [[nodiscard]] std::exception_ptr get_exception_ptr() const {
     static_cast<void>(state_->wait({.stoppable = false, .what = "future", .object = this}));
-    return state_->failure();
+    return state_->exception();
   }
 
  protected:

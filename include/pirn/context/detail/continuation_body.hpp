@@ -137,12 +137,12 @@ struct continuation_record_of : continuation_record {
 struct context_end {
   continuation_record* record = nullptr;
   void (*destroy_values)(context_end& self) noexcept = nullptr;
-  std::exception_ptr failure;
-  bool threw = false;  ///< also where `failure` is null: rethrow_of_body
+  std::exception_ptr exception;
+  bool threw = false;  ///< also where `exception` is null: rethrow_of_body
 
   /// Gives the stack back, and this with it; returns the exception to be thrown.
   std::exception_ptr release() noexcept {
-    std::exception_ptr thrown = std::move(failure);
+    std::exception_ptr thrown = std::move(exception);
     if (destroy_values != nullptr) {
       destroy_values(*this);
     }
@@ -324,7 +324,7 @@ struct continuation_runner {
       if (how != ending::returned) [[unlikely]] {
         const bool threw = leave_otherwise(how, *record, to, sanitizer, back, thrown);
         new (&end.none) context_end;
-        end.none.failure = std::move(thrown);
+        end.none.exception = std::move(thrown);
         end.none.threw = threw;
       }
     }

@@ -145,7 +145,7 @@ struct generator_control {
   generator_peer at{};
   generator_status status = generator_status::fresh;
   ending how = ending::returned;
-  std::exception_ptr failure{};
+  std::exception_ptr exception{};
   /// The generator that delegates to this one, which is resumed at the end by that message instead of the consumer.
   generator_peer delegating{};
   generator_message* delegation = nullptr;
@@ -209,7 +209,7 @@ PIRN_COLD inline void generator_below(const generator_control& control, word sp)
 /// Called when the producer has ended: rethrows its exception.
 PIRN_COLD inline void generator_ended(generator_control* control) {
   if (control->how == ending::threw) {
-    rethrow_of_body(std::exchange(control->failure, nullptr));
+    rethrow_of_body(std::exchange(control->exception, nullptr));
   }
   if (control->how == ending::unwound) {
     // Its body yielded as the generator that iterates it, which suspended both. The unwind of the two continues here.
@@ -299,7 +299,7 @@ PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
       generator_cancel(side, message);
       side = message.side;
     } while (!side.tagged());
-    control.failure = nullptr;
+    control.exception = nullptr;
   }
   control.dispose(control);
 }
@@ -506,7 +506,7 @@ struct generator_run {
     std::exception_ptr thrown;
     self.how = run_unwindable([&]() __attribute__((always_inline)) { PIRN_CALL_INLINED self.body(yield); }, thrown);
     if (thrown) [[unlikely]] {
-      self.failure = std::move(thrown);
+      self.exception = std::move(thrown);
     }
     std::destroy_at(std::addressof(self.body));
     if constexpr (marks_end<typename Control::allocator>) {

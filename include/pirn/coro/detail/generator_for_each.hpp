@@ -100,8 +100,8 @@ class inline_yield {
   /// As `stops`, but first rethrows the consumer's exception.
   PIRN_ALWAYS_INLINE bool stopped() {
     if constexpr (throws) {
-      if (failure_) [[unlikely]] {
-        std::rethrow_exception(std::exchange(failure_, nullptr));
+      if (exception_) [[unlikely]] {
+        std::rethrow_exception(std::exchange(exception_, nullptr));
       }
     }
     return stopped_;
@@ -119,8 +119,8 @@ class inline_yield {
       try {
         more = call(std::forward<Value>(value));
       } catch (...) {
-        failure_ = std::current_exception();
-        if (failure_ == nullptr) {
+        exception_ = std::current_exception();
+        if (exception_ == nullptr) {
           throw;  // an unwind, of the thread or of a context suspended here
         }
         more = false;
@@ -145,7 +145,7 @@ class inline_yield {
 
   Consumer& consumer_;
   bool stopped_ = false;
-  std::exception_ptr failure_{};
+  std::exception_ptr exception_{};
 };
 
 }  // namespace detail

@@ -113,7 +113,7 @@ struct first_half_stack {
 struct alignas(16) fiber_cold_part {
   static constexpr std::size_t name_capacity = 32;
   char name[name_capacity] = {};  ///< zero-terminated; longer names are cut
-  std::exception_ptr failure;
+  std::exception_ptr exception;
   fiber_stop_link stop;
   stop_list scopes;  ///< the outermost of its open scopes, and stolen continuations
   local_table* locals = nullptr;
@@ -319,8 +319,8 @@ struct fiber_control : run_node, agent {
   void end_cold() noexcept;
 
   /// Keeps the exception that has ended its body; returns the join_state to end with.
-  std::uintptr_t keep_failure(std::exception_ptr what) noexcept {
-    cold().failure = std::move(what);
+  std::uintptr_t keep_exception(std::exception_ptr what) noexcept {
+    cold().exception = std::move(what);
     return join_failed;
   }
   /// Called when the body has ended and its callable is destroyed.
@@ -364,7 +364,7 @@ struct child_control : fiber_control, stop_link {
   inherited_context inherited;
 
   // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method): callers know which of the two they have
-  std::uintptr_t keep_failure(std::exception_ptr what) noexcept;
+  std::uintptr_t keep_exception(std::exception_ptr what) noexcept;
   void body_ended() noexcept;
   // NOLINTEND(bugprone-derived-method-shadowing-base-method)
 };

@@ -1,4 +1,4 @@
-// The parts of a scope: its children, their failures, and the interruption of its opener.
+// The parts of a scope: its children, their exceptions, and the interruption of its opener.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +32,14 @@ class scope_children {
   wait_queue done_;
 };
 
-/// The failures of the children of a scope since its last join.
-class scope_failures {
+/// The exceptions of the children of a scope since its last join.
+class scope_exceptions {
  public:
   /// Keeps `what` if it is the first. True if it was.
   bool keep_first(const std::exception_ptr& what) noexcept;
-  /// Keeps failures that came later, or with others. Throws std::bad_alloc.
+  /// Keeps exceptions that came later, or with others. Throws std::bad_alloc.
   void keep(const std::vector<std::exception_ptr>& others);
-  /// Rethrows the first failure, with the others attached, if there is one. No child runs.
+  /// Rethrows the first exception, with the others attached, if there is one. No child runs.
   void rethrow();
   /// Reports all to the handler of unhandled exceptions. No child runs.
   void report(const agent& opener) noexcept;
@@ -61,7 +61,7 @@ class opener_interruption {
   bool away_ = false;
 };
 
-/// Rethrows `first`; `attached_failures` will find the others.
+/// Rethrows `first`; `attached_exceptions` will find the others.
 [[noreturn]] void rethrow_with(std::exception_ptr first, std::vector<std::exception_ptr> others);
 
 }  // namespace detail
