@@ -16,6 +16,7 @@
 
 #include "http/conditions.hpp"
 #include "http/read_at.hpp"
+#include "io/attempt.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -75,8 +76,6 @@ bool climbs(std::string_view path) noexcept {
   }
   return false;
 }
-
-std::error_code last_error() noexcept { return {errno, std::system_category()}; }
 
 constexpr int file_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
@@ -255,7 +254,7 @@ range_kind parse_range(std::string_view value, std::uint64_t size, byte_range& r
 static_files::static_files(const std::string& folder)
     : root_(std::make_shared<descriptor>(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC))) {
   if (!root_->is_open()) {
-    throw std::system_error(last_error(), "pirn: cannot open the folder " + folder);
+    throw std::system_error(pirn::detail::last_error(), "pirn: cannot open the folder " + folder);
   }
 }
 
@@ -267,7 +266,7 @@ result<descriptor> static_files::open(const std::string& path) const {
     file = descriptor(open_step_by_step(root_->native(), path));
   }
   if (!file.is_open()) {
-    return pirn::fail(last_error());
+    return pirn::fail(pirn::detail::last_error());
   }
   return file;
 }

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <span>
+#include <system_error>
 
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/io/descriptor.hpp"
@@ -32,6 +34,9 @@ class descriptor::operation_guard {
 
 namespace detail {
 
+/// How many operations in a row may succeed without suspension before the fiber yields.
+inline constexpr std::uint8_t operation_budget = 32;
+
 /// Returns the error that ends an operation even before its first attempt.
 inline std::error_code reason_to_stop(platform::time_point deadline) noexcept {
   if (const auto asked = this_fiber::check_stop(); !asked) {
@@ -52,9 +57,19 @@ inline std::error_code error_of_call(std::int64_t outcome, std::span<const ::iov
   return {static_cast<int>(-outcome), std::system_category()};
 }
 
+inline std::error_code system_error_of(int number) noexcept { return {number, std::system_category()}; }
+
 // Never inlined: after a wait that may migrate the caller, the address of errno is a different one.
+PIRN_NOINLINE inline std::error_code last_error() noexcept { return system_error_of(errno); }
 PIRN_NOINLINE inline std::int64_t result_of_call(std::int64_t returned) noexcept {
   return returned >= 0 ? returned : -std::int64_t{errno};
+}
+
+inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
+  if (!done) {
+    return fail(done.error());
+  }
+  return static_cast<std::size_t>(*done);
 }
 
 }  // namespace detail

@@ -24,15 +24,16 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace {
 
 using namespace std::chrono_literals;
+using detail::counted;
 using detail::error_of_call;
+using detail::last_error;
+using detail::operation_budget;
 using detail::reason_to_stop;
 using detail::result_of_call;
+using detail::system_error_of;
 
-constexpr std::uint8_t operation_budget = 32;
 // A close elsewhere cannot wake a plain thread in poll(2), so the thread checks at this interval.
 constexpr auto plain_thread_look = 50ms;
-
-std::error_code system_error_of(int number) noexcept { return {number, std::system_category()}; }
 
 std::error_code poll_on_thread(int native, io_direction direction, platform::time_point deadline) noexcept {
   const auto until = std::min(deadline, platform::now() + plain_thread_look);
@@ -43,7 +44,7 @@ std::error_code poll_on_thread(int native, io_direction direction, platform::tim
   const auto left_ms = std::clamp<std::int64_t>(left.count(), 0, 1'000'000);
   const int ready = platform::system::poll(&interest, 1, static_cast<int>(left_ms));
   if (ready < 0 && errno != EINTR && errno != EAGAIN) {
-    return system_error_of(errno);
+    return last_error();
   }
   return ready <= 0 && platform::now() >= deadline ? make_error_code(io_error::timed_out) : std::error_code{};
 }
@@ -123,14 +124,14 @@ result<descriptor> descriptor::adopt(int native) noexcept {
   descriptor owned(native);
   const int flags = platform::system::fcntl(native, F_GETFL);
   if (flags < 0) {
-    return fail(system_error_of(errno));
+    return fail(last_error());
   }
   if ((flags & O_NONBLOCK) != 0) {
     return owned;
   }
   struct ::stat about;
   if (::fstat(native, &about) != 0) {
-    return fail(system_error_of(errno));
+    return fail(last_error());
   }
   if (never_blocks(about) || (can_reopen(native, about) && reopen(native, flags))) {
     return owned;
@@ -139,7 +140,7 @@ result<descriptor> descriptor::adopt(int native) noexcept {
     return fail(io_error::shared);
   }
   if (platform::system::fcntl(native, F_SETFL, flags | O_NONBLOCK) < 0) {
-    return fail(system_error_of(errno));
+    return fail(last_error());
   }
   owned.blocks_ = true;
   return owned;
@@ -147,7 +148,7 @@ result<descriptor> descriptor::adopt(int native) noexcept {
 
 result<descriptor> descriptor::borrow(int native) noexcept {
   if (platform::system::fcntl(native, F_GETFL) < 0) {
-    return fail(system_error_of(errno));
+    return fail(last_error());
   }
   descriptor lent(native);
   lent.borrowed_ = true;
@@ -351,17 +352,6 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
     }
   }
 }
-
-namespace {
-
-result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
-  if (!done) {
-    return fail(done.error());
-  }
-  return static_cast<std::size_t>(*done);
-}
-
-}  // namespace
 
 result<std::size_t> descriptor::read(void* buffer, std::size_t size, time_limit deadline) noexcept {
   ::iovec memory{buffer, size};

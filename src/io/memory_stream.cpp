@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "pirn/fiber/this_fiber.hpp"
+#include "io/attempt.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -13,19 +13,7 @@ namespace detail {
 
 namespace {
 
-constexpr std::uint8_t operation_budget = 32;
 constexpr std::size_t max_copy = 16 * 1024;  // under a spinlock
-
-/// Returns the error that ends a call even before its first attempt.
-std::error_code reason_to_stop(platform::time_point deadline) noexcept {
-  if (const auto asked = this_fiber::check_stop(); !asked) {
-    return asked.error();
-  }
-  if (deadline != platform::never && platform::now() >= deadline) {
-    return io_error::timed_out;
-  }
-  return {};
-}
 
 /// One direction. Its lock guards everything but the bytes of a view. The rule that keeps waiters from being forgotten
 /// is in `unlock_and_wake`: a call that leaves bytes behind wakes a reader, and one that leaves room wakes a writer.

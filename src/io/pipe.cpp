@@ -2,17 +2,15 @@
 #include "pirn/io/pipe.hpp"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <ctime>
 
 #include "io/attempt.hpp"
+#include "io/sigpipe.hpp"
 #include "pirn/io/expert/operation.hpp"
 
 namespace pirn {
@@ -20,32 +18,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
+using detail::last_error;
 using detail::result_of_call;
-
-std::error_code last_error() noexcept { return {errno, std::system_category()}; }
-
-/// Writes without SIGPIPE: the signal is blocked in this thread meanwhile, and taken away if the write has raised it.
-/// Another one that was pending before stays.
-std::int64_t write_quietly(int native, const ::iovec& data) noexcept {
-  ::sigset_t pipe_signal;
-  ::sigset_t before;
-  ::sigset_t pending;
-  ::sigemptyset(&pipe_signal);
-  ::sigaddset(&pipe_signal, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-  const bool was_blocked = ::sigismember(&before, SIGPIPE) == 1;
-  const bool was_pending = was_blocked && ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGPIPE) == 1;
-  const std::int64_t outcome = result_of_call(::write(native, data.iov_base, data.iov_len));
-  if (outcome == -EPIPE && !was_pending) {
-    const ::timespec at_once{};
-    while (::sigtimedwait(&pipe_signal, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
-  }
-  if (!was_blocked) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-  return outcome;
-}
 
 struct transfer_call {
   ::iovec memory;
@@ -56,7 +30,8 @@ std::int64_t by_mode(int native, void* argument) noexcept {
   const auto& wanted = *static_cast<const transfer_call*>(argument);
   return wanted.direction == io_direction::read
              ? result_of_call(::read(native, wanted.memory.iov_base, wanted.memory.iov_len))
-             : write_quietly(native, wanted.memory);
+             : detail::without_sigpipe(
+                   [&] { return result_of_call(::write(native, wanted.memory.iov_base, wanted.memory.iov_len)); });
 }
 
 std::int64_t by_flag(int native, void* argument) noexcept {
@@ -131,10 +106,7 @@ result<std::size_t> pipe_end::transfer(io_direction direction, void* memory, std
   } else {
     done = opened_.perform(direction, deadline, way_ == way::by_flag ? by_flag : by_mode, &wanted, {&wanted.memory, 1});
   }
-  if (!done) {
-    return fail(done.error());
-  }
-  return static_cast<std::size_t>(*done);
+  return detail::counted(done);
 }
 
 result<std::size_t> pipe_end::read(void* into, std::size_t size, time_limit deadline) noexcept {

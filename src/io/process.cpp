@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/attempt.hpp"
 #include "pirn/fiber/blocking.hpp"
 #include "pirn/io/expert/operation.hpp"
 
@@ -23,9 +24,9 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
-constexpr int standards = 3;
+using detail::system_error_of;
 
-std::error_code system_error_of(int number) noexcept { return {number, std::system_category()}; }
+constexpr int standards = 3;
 
 /// Owns a number until it is passed on; -1 for none.
 class number {

@@ -2,25 +2,18 @@
 #pragma once
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <span>
 
 #include "detail/system.hpp"
-#include "pirn/fiber/this_fiber.hpp"
+#include "io/attempt.hpp"
 #include "pirn/io/descriptor.hpp"
 #include "pirn/net/address.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
-
-// Not inlined: a caller that suspends in between may migrate to another thread, where errno has another address.
-PIRN_NOINLINE inline std::error_code last_error() noexcept { return {errno, std::system_category()}; }
-PIRN_NOINLINE inline std::int64_t outcome_of(std::int64_t returned) noexcept {
-  return returned >= 0 ? returned : -std::int64_t{errno};
-}
 
 /// Opens a non-blocking socket.
 inline result<descriptor> open_socket(int family, int type) noexcept {
@@ -40,7 +33,8 @@ inline result<descriptor> open_socket(const ip_address& address, int type = SOCK
 template <class Call>
 result<> call_on(const descriptor& socket, Call call) noexcept {
   const auto done = socket.invoke(
-      [](int native, void* argument) noexcept { return outcome_of((*static_cast<Call*>(argument))(native)); }, &call);
+      [](int native, void* argument) noexcept { return result_of_call((*static_cast<Call*>(argument))(native)); },
+      &call);
   if (!done) {
     return fail(done.error());
   }
@@ -79,9 +73,10 @@ inline result<int> get_option(const descriptor& socket, int level, int name) noe
   return value;
 }
 
-/// Binds the socket, or connects one that cannot block, as `call` says.
-using address_call = int (*)(int, const ::sockaddr*, ::socklen_t);
-inline result<> call_with_address(const descriptor& socket, const endpoint& at, address_call call) noexcept {
+/// Binds the socket, or connects one that cannot block, as `call` says. An `Address` is an endpoint or a unix_address.
+template <class Address>
+result<> call_with_address(const descriptor& socket, const Address& at,
+                           int (*call)(int, const ::sockaddr*, ::socklen_t)) noexcept {
   ::sockaddr_storage native;
   const ::socklen_t size = to_native(at, native);
   return call_on(socket, [&](int number) { return call(number, reinterpret_cast<const ::sockaddr*>(&native), size); });
@@ -117,20 +112,17 @@ class pauses {
   platform::duration next_ = std::chrono::microseconds(50);
 };
 
-inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
-  if (!done) {
-    return fail(done.error());
-  }
-  return static_cast<std::size_t>(*done);
-}
-
+/// Asks the kernel for an address of the socket: getsockname or getpeername.
 using name_call = int (*)(int, ::sockaddr*, ::socklen_t*);
+inline result<> ask_for_name(const descriptor& socket, name_call call, ::sockaddr_storage& name,
+                             ::socklen_t& size) noexcept {
+  size = sizeof name;
+  return call_on(socket, [&](int native) { return call(native, reinterpret_cast<::sockaddr*>(&name), &size); });
+}
 inline result<endpoint> name_of(const descriptor& socket, name_call call) noexcept {
   ::sockaddr_storage name{};
-  ::socklen_t size = sizeof name;
-  const auto named =
-      call_on(socket, [&](int native) { return call(native, reinterpret_cast<::sockaddr*>(&name), &size); });
-  if (!named) {
+  ::socklen_t size;
+  if (const result<> named = ask_for_name(socket, call, name, size); !named) {
     return fail(named.error());
   }
   return from_native(name);

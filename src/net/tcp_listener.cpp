@@ -31,10 +31,10 @@ result<tcp_listener> tcp_listener::listen(const endpoint& at, const listen_optio
   if (const result<> set = detail::set_options(*socket, wishes); !set) {
     return fail(set.error());
   }
-  ::sockaddr_storage native;
-  const ::socklen_t size = detail::to_native(at, native);
-  if (platform::system::bind(socket->native(), reinterpret_cast<const ::sockaddr*>(&native), size) != 0 ||
-      platform::system::listen(socket->native(), options.backlog) != 0) {
+  if (const result<> bound = detail::call_with_address(*socket, at, platform::system::bind); !bound) {
+    return fail(bound.error());
+  }
+  if (platform::system::listen(socket->native(), options.backlog) != 0) {
     return fail(last_error());
   }
   return tcp_listener(std::move(*socket));

@@ -4,11 +4,10 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 
+#include "io/sigpipe.hpp"
 #include "net/socket.hpp"
 #include "pirn/io/expert/operation.hpp"
 
@@ -18,7 +17,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace {
 
 using detail::counted;
-using detail::outcome_of;
+using detail::result_of_call;
 
 constexpr std::size_t max_parts = 16;
 
@@ -55,35 +54,6 @@ result<> prepare(const descriptor& socket, const connect_options& options) noexc
 int seconds_in(platform::duration time) noexcept {
   return static_cast<int>(std::clamp<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(time).count(), -1, 1 << 20));
 }
-
-/// Suppresses SIGPIPE during a call that has no flag against it.
-class no_sigpipe {
- public:
-  no_sigpipe() noexcept {
-    ::sigset_t pending;
-    ::sigemptyset(&pending);
-    ::sigpending(&pending);
-    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
-    ::sigemptyset(&pipe_);
-    ::sigaddset(&pipe_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~no_sigpipe() {
-    if (!was_pending_) {
-      const timespec at_once{};
-      while (::sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
-      }
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  no_sigpipe(const no_sigpipe&) = delete;
-  no_sigpipe& operator=(const no_sigpipe&) = delete;
-
- private:
-  ::sigset_t pipe_;
-  ::sigset_t before_;
-  bool was_pending_;
-};
 
 }  // namespace
 
@@ -191,9 +161,10 @@ result<std::size_t> tcp_stream::send_file(int file, std::uint64_t offset, std::s
   } request{file, static_cast<::off_t>(offset), size};
   const descriptor::syscall call = [](int native, void* argument) noexcept {
     const auto& from = *static_cast<const source*>(argument);
-    const no_sigpipe quiet;
-    ::off_t position = from.offset;
-    return outcome_of(platform::system::sendfile(native, from.file, &position, from.size));
+    return detail::without_sigpipe([&] {
+      ::off_t position = from.offset;
+      return result_of_call(platform::system::sendfile(native, from.file, &position, from.size));
+    });
   };
   return counted(socket_.perform(io_direction::write, deadline, call, &request));
 }
@@ -206,7 +177,7 @@ result<> tcp_stream::shutdown(shutdown_half which) noexcept {
 void tcp_stream::close_with_reset() noexcept {
   const descriptor::syscall call = [](int native, void*) noexcept {
     const ::linger at_once{.l_onoff = 1, .l_linger = 0};
-    return outcome_of(platform::system::setsockopt(native, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
+    return result_of_call(platform::system::setsockopt(native, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
   };
   static_cast<void>(socket_.invoke(call, nullptr));  // it fails only if there is nothing to reset
   socket_.close();
@@ -220,7 +191,7 @@ result<std::size_t> tcp_stream::unacknowledged() noexcept {
     if (platform::system::poll(&interest, 1, 0) > 0 && (interest.revents & POLLERR) != 0) {
       return -ECONNRESET;
     }
-    return outcome_of(platform::system::ioctl(native, SIOCOUTQ, static_cast<int*>(argument)));
+    return result_of_call(platform::system::ioctl(native, SIOCOUTQ, static_cast<int*>(argument)));
   };
   if (const auto done = socket_.invoke(call, &bytes); !done) {
     return fail(done.error());
@@ -262,11 +233,8 @@ result<> tcp_stream::linger(time_limit deadline) noexcept {
     } else if (*left == 0) {
       return {};
     }
-    if (const auto asked = this_fiber::check_stop(); !asked) {
-      return fail(asked.error());
-    }
-    if (platform::now() >= deadline) {
-      return fail(io_error::timed_out);
+    if (const std::error_code reason = detail::reason_to_stop(deadline)) {
+      return fail(reason);
     }
   }
 }

@@ -11,7 +11,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 using detail::counted;
-using detail::outcome_of;
+using detail::result_of_call;
 
 namespace {
 
@@ -99,8 +99,8 @@ result<udp_socket::received> udp_socket::receive(void* buffer, std::size_t size,
   const descriptor::syscall call = [](int native, void* argument) noexcept {
     auto& [into, from, from_size] = *static_cast<message*>(argument);
     from_size = sizeof from;
-    return outcome_of(platform::system::recvfrom(native, into.iov_base, into.iov_len, MSG_TRUNC,
-                                                 reinterpret_cast<::sockaddr*>(&from), &from_size));
+    return result_of_call(platform::system::recvfrom(native, into.iov_base, into.iov_len, MSG_TRUNC,
+                                                     reinterpret_cast<::sockaddr*>(&from), &from_size));
   };
   const auto whole = counted(socket_.perform(io_direction::read, deadline, call, &one, {&one.memory, 1}));
   if (!whole) {
@@ -118,7 +118,7 @@ result<std::size_t> udp_socket::receive_batch(std::span<slot> into, time_limit d
   }
   const descriptor::syscall call = [](int native, void* argument) noexcept {
     auto& to = *static_cast<batch*>(argument);
-    return outcome_of(platform::system::recvmmsg(native, to.messages, to.count, 0, nullptr));
+    return result_of_call(platform::system::recvmmsg(native, to.messages, to.count, 0, nullptr));
   };
   const auto got = counted(socket_.perform(io_direction::read, deadline, call, &all, {all.memory, into.size()}));
   for (std::size_t i = 0; i < got.value_or(0); ++i) {
@@ -136,7 +136,8 @@ result<> udp_socket::send_one(const endpoint* to, const void* data, std::size_t 
   const descriptor::syscall call = [](int native, void* argument) noexcept {
     const auto& [from, name, name_size] = *static_cast<const message*>(argument);
     const auto* const address = name_size != 0 ? reinterpret_cast<const ::sockaddr*>(&name) : nullptr;
-    return outcome_of(platform::system::sendto(native, from.iov_base, from.iov_len, MSG_NOSIGNAL, address, name_size));
+    return result_of_call(
+        platform::system::sendto(native, from.iov_base, from.iov_len, MSG_NOSIGNAL, address, name_size));
   };
   const auto sent = socket_.perform(io_direction::write, deadline, call, &one, {&one.memory, 1});
   if (!sent) {
@@ -162,7 +163,7 @@ result<std::size_t> udp_socket::send_batch(std::span<const datagram> what, time_
   }
   const descriptor::syscall call = [](int native, void* argument) noexcept {
     auto& from = *static_cast<batch*>(argument);
-    return outcome_of(platform::system::sendmmsg(native, from.messages, from.count, MSG_NOSIGNAL));
+    return result_of_call(platform::system::sendmmsg(native, from.messages, from.count, MSG_NOSIGNAL));
   };
   return counted(socket_.perform(io_direction::write, deadline, call, &all, {all.memory, what.size()}));
 }

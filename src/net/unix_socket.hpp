@@ -17,18 +17,10 @@ namespace detail {
 
 inline constexpr std::size_t max_passed_descriptors = 253;  // of Linux (SCM_MAX_FD)
 
-inline result<> call_with_address(const descriptor& socket, const unix_address& at, address_call call) noexcept {
-  ::sockaddr_storage native;
-  const ::socklen_t size = to_native(at, native);
-  return call_on(socket, [&](int number) { return call(number, reinterpret_cast<const ::sockaddr*>(&native), size); });
-}
-
 inline result<unix_address> unix_name_of(const descriptor& socket, name_call call) noexcept {
   ::sockaddr_storage name{};
-  ::socklen_t size = sizeof name;
-  const auto named =
-      call_on(socket, [&](int native) { return call(native, reinterpret_cast<::sockaddr*>(&name), &size); });
-  if (!named) {
+  ::socklen_t size;
+  if (const result<> named = ask_for_name(socket, call, name, size); !named) {
     return fail(named.error());
   }
   return from_native(name, size);
@@ -104,11 +96,12 @@ struct unix_message {
   }
 
   static std::int64_t send(int native, void* self) noexcept {
-    return outcome_of(platform::system::sendmsg(native, &static_cast<const unix_message*>(self)->header, MSG_NOSIGNAL));
+    return result_of_call(
+        platform::system::sendmsg(native, &static_cast<const unix_message*>(self)->header, MSG_NOSIGNAL));
   }
   static std::int64_t receive(int native, void* self) noexcept {
     auto& one = *static_cast<unix_message*>(self);
-    return outcome_of(platform::system::recvmsg(native, &one.header, one.flags));
+    return result_of_call(platform::system::recvmsg(native, &one.header, one.flags));
   }
 
   /// Moves the received descriptors into `into`, closes those without a place, and returns how many have one.

@@ -21,7 +21,7 @@ result<unix_stream> unix_stream::connect(const unix_address& to, time_limit dead
   wanted.size = detail::to_native(to, wanted.native);
   const descriptor::syscall call = [](int native, void* argument) noexcept {
     const auto& there = *static_cast<const target*>(argument);
-    return detail::outcome_of(
+    return detail::result_of_call(
         platform::system::connect(native, reinterpret_cast<const ::sockaddr*>(&there.native), there.size));
   };
   if (const auto done = detail::perform_with_pauses(*socket, deadline, call, &wanted); !done) {
