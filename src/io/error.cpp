@@ -27,6 +27,14 @@ class category final : public std::error_category {
       case io_error::shared:
         return "standard input, output or error is the same open file, and output to it would be lost if it were made "
                "non-blocking";
+      case io_error::name_not_found:
+        return "no host has that name";
+      case io_error::no_such_record:
+        return "the name has no record of the wanted kind";
+      case io_error::name_server_failed:
+        return "the name servers failed";
+      case io_error::name_server_silent:
+        return "no name server answered";
     }
     return "unknown error";
   }
@@ -47,6 +55,11 @@ class category final : public std::error_category {
         return std::errc::invalid_argument;
       case io_error::shared:
         return std::errc::device_or_resource_busy;
+      case io_error::name_not_found:
+      case io_error::no_such_record:
+      case io_error::name_server_failed:
+      case io_error::name_server_silent:
+        break;
     }
     return {value, *this};
   }

@@ -14,14 +14,18 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// Why a call failed where the kernel has no error for it; the first four are those of `wait_error`. Errors of the
 /// kernel come as std::errc in the system category.
 enum class io_error : std::uint8_t {
-  timed_out = 1,       ///< the deadline passed; compares equal to std::errc::timed_out
-  stopped = 2,         ///< the fiber was asked to stop; compares equal to std::errc::operation_canceled
-  closed = 3,          ///< the object was closed, before or during the call
-  expired = 4,         ///< the deadline of a scope passed; compares equal to std::errc::timed_out
-  end_of_stream = 5,   ///< the peer ended the stream before all requested bytes had come
-  stack_overflow = 6,  ///< the kernel was given memory in the guard of a stack: the stack is too small
-  bad_syntax = 7,      ///< a text is malformed, for instance not an address
-  shared = 8,          ///< standard input, output or error is the same open file, which must not become non-blocking
+  timed_out = 1,        ///< the deadline passed; compares equal to std::errc::timed_out
+  stopped = 2,          ///< the fiber was asked to stop; compares equal to std::errc::operation_canceled
+  closed = 3,           ///< the object was closed, before or during the call
+  expired = 4,          ///< the deadline of a scope passed; compares equal to std::errc::timed_out
+  end_of_stream = 5,    ///< the peer ended the stream before all requested bytes had come
+  stack_overflow = 6,   ///< the kernel was given memory in the guard of a stack: the stack is too small
+  bad_syntax = 7,       ///< a text is malformed, for instance not an address
+  shared = 8,           ///< standard input, output or error is the same open file, which must not become non-blocking
+  name_not_found = 9,   ///< no host has that name
+  no_such_record = 10,  ///< the name exists, and has no address or no record of the wanted kind
+  name_server_failed = 11,  ///< the name servers refused or failed, or their answer cannot be read
+  name_server_silent = 12,  ///< no name server answered
 };
 
 /// The category of io_error, "pirn.io".

@@ -1,0 +1,140 @@
+// Implements the race of connection attempts, and connect_any.
+#include "net/connection_race.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "pirn/fiber/scope.hpp"
+#include "pirn/fiber/this_fiber.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+
+std::string connect_error::message() const {
+  std::string text;
+  for (const attempt& each : attempts) {
+    text += (text.empty() ? "" : "; ") + each.to.to_string() + ": " + each.code.message();
+  }
+  if (attempts.empty() || code != attempts.front().code) {
+    text = code.message() + (text.empty() ? "" : " (" + text + ")");
+  }
+  return text;
+}
+
+namespace detail {
+
+void connection_race::add(std::span<const endpoint> more) {
+  {
+    const std::lock_guard guard(lock_);
+    for (const endpoint& each : more) {
+      (each.address.is_v6() ? v6_ : v4_).push_back(each);
+    }
+  }
+  changed_.set();
+}
+
+void connection_race::finish(std::error_code why) noexcept {
+  {
+    const std::lock_guard guard(lock_);
+    more_ = false;
+    why_none_ = why;
+  }
+  changed_.set();
+}
+
+std::optional<endpoint> connection_race::next() noexcept {
+  const bool v6 = v4_.empty() || (!v6_.empty() && !last_was_v6_.value_or(false));
+  std::deque<endpoint>& from = v6 ? v6_ : v4_;
+  if (from.empty()) {
+    return {};
+  }
+  const endpoint first = from.front();
+  from.pop_front();
+  last_was_v6_ = v6;
+  return first;
+}
+
+void connection_race::attempt(const endpoint& to, platform::time_point deadline) noexcept {
+  result<tcp_stream> made = tcp_stream::connect(to, options_, deadline);
+  {
+    const std::lock_guard guard(lock_);
+    --running_;
+    if (!made) {
+      failed_.push_back({to, made.error()});  // there is room: see `run`
+    } else if (!won_) {
+      won_ = std::move(*made);
+    }
+  }
+  changed_.set();
+}
+
+std::expected<tcp_stream, connect_error> connection_race::run(platform::time_point deadline) {
+  connect_error error;
+  {
+    scope attempts;
+    platform::duration delay = attempt_delay;
+    platform::time_point next_begins = platform::now();
+    for (;;) {
+      std::optional<endpoint> begun;
+      platform::time_point until = deadline;
+      {
+        const std::lock_guard guard(lock_);
+        const bool some_left = !v6_.empty() || !v4_.empty();
+        if (won_ || (running_ == 0 && !some_left && !more_)) {
+          break;
+        }
+        if (some_left && (running_ == 0 || platform::now() >= next_begins)) {
+          failed_.reserve(failed_.size() + running_ + 1);
+          begun = next();
+          ++running_;
+        } else if (some_left) {
+          until = std::min(deadline, next_begins);
+        }
+      }
+      if (begun) {
+        try {
+          attempts.spawn([this, to = *begun, deadline] { attempt(to, deadline); });
+        } catch (const std::system_error& why) {  // no stack: another attempt that has failed
+          const std::lock_guard guard(lock_);
+          --running_;
+          failed_.push_back({*begun, why.code()});
+        }
+        next_begins = platform::later(platform::now(), delay);
+        delay = std::max<platform::duration>(delay / 2, std::chrono::milliseconds(10));
+      } else if (const auto changed = changed_.wait(until);
+                 !changed && (changed.error() != wait_error::timed_out || until == deadline)) {
+        error.code = changed.error();
+        break;
+      }
+    }
+  }  // the other attempts have been stopped, and have ended
+  if (won_) {
+    return std::move(*won_);
+  }
+  error.attempts = std::move(failed_);
+  std::erase_if(error.attempts, [](const auto& each) { return each.code == io_error::stopped; });
+  if (!error.code) {
+    error.code = error.attempts.empty() ? why_none_ : error.attempts.front().code;
+  }
+  return std::unexpected(std::move(error));
+}
+
+}  // namespace detail
+
+std::expected<tcp_stream, connect_error> connect_any(std::span<const endpoint> to, const connect_options& options,
+                                                     time_limit deadline) noexcept {
+  try {
+    detail::connection_race race(options);
+    race.add(to);
+    race.finish(std::make_error_code(std::errc::invalid_argument));
+    return race.run(deadline);
+  } catch (const std::system_error& why) {  // of the scope
+    return std::unexpected(connect_error{why.code(), {}});
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(connect_error{std::make_error_code(std::errc::not_enough_memory), {}});
+  }
+}
+
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
