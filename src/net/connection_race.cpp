@@ -2,7 +2,6 @@
 #include "net/connection_race.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "pirn/fiber/scope.hpp"
@@ -26,7 +25,7 @@ namespace detail {
 
 void connection_race::add(std::span<const endpoint> more) {
   {
-    const std::lock_guard guard(lock_);
+    const platform::spin_guard guard(lock_);
     for (const endpoint& each : more) {
       (each.address.is_v6() ? v6_ : v4_).push_back(each);
     }
@@ -36,7 +35,7 @@ void connection_race::add(std::span<const endpoint> more) {
 
 void connection_race::finish(std::error_code why) noexcept {
   {
-    const std::lock_guard guard(lock_);
+    const platform::spin_guard guard(lock_);
     more_ = false;
     why_none_ = why;
   }
@@ -58,7 +57,7 @@ std::optional<endpoint> connection_race::next() noexcept {
 void connection_race::attempt(const endpoint& to, platform::time_point deadline) noexcept {
   result<tcp_stream> made = tcp_stream::connect(to, options_, deadline);
   {
-    const std::lock_guard guard(lock_);
+    const platform::spin_guard guard(lock_);
     --running_;
     if (!made) {
       failed_.push_back({to, made.error()});  // there is room: see `run`
@@ -79,7 +78,7 @@ std::expected<tcp_stream, connect_error> connection_race::run(platform::time_poi
       std::optional<endpoint> begun;
       platform::time_point until = deadline;
       {
-        const std::lock_guard guard(lock_);
+        const platform::spin_guard guard(lock_);
         const bool some_left = !v6_.empty() || !v4_.empty();
         if (won_ || (running_ == 0 && !some_left && !more_)) {
           break;
@@ -96,7 +95,7 @@ std::expected<tcp_stream, connect_error> connection_race::run(platform::time_poi
         try {
           attempts.spawn([this, to = *begun, deadline] { attempt(to, deadline); });
         } catch (const std::system_error& why) {  // no stack: another attempt that has failed
-          const std::lock_guard guard(lock_);
+          const platform::spin_guard guard(lock_);
           --running_;
           failed_.push_back({*begun, why.code()});
         }

@@ -2,7 +2,6 @@
 #include "net/look_ups.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 namespace pirn {
@@ -15,12 +14,12 @@ look_ups::look_ups(std::unique_ptr<name_driver> driver, const limits& limited)
 look_ups::~look_ups() { driver_->cancel_all(); }
 
 resolver::counts look_ups::counted() {
-  const std::lock_guard guard(lock_);
+  const platform::spin_guard guard(lock_);
   return counts_;
 }
 
 look_up_call::look_up_call(look_ups& in, question wanted) : in_(in) {
-  const std::lock_guard guard(in.lock_);
+  const platform::spin_guard guard(in.lock_);
   known_ = in.find(wanted);
   if (known_ != nullptr) {
     ++in.counts_.cached;
@@ -50,7 +49,7 @@ look_up_call::~look_up_call() {
   if (query_ == nullptr) {
     return;
   }
-  const std::lock_guard guard(in_.lock_);
+  const platform::spin_guard guard(in_.lock_);
   query_->callers.remove(*this);
   if (!query_->answered && --in_.callers_ == 0) {
     in_.driver_->cancel_all();  // no caller is left that would drive them
@@ -61,7 +60,7 @@ std::shared_ptr<const answer> look_up_call::find_answer() const {
   if (query_ == nullptr) {
     return known_;
   }
-  const std::lock_guard guard(in_.lock_);
+  const platform::spin_guard guard(in_.lock_);
   return query_->answered ? query_->into : nullptr;
 }
 
@@ -71,8 +70,8 @@ bool look_ups::has(std::span<look_up_call* const> calls, quorum enough) noexcept
 }
 
 result<> look_ups::wait(std::span<look_up_call* const> calls, quorum enough, platform::time_point deadline) {
-  std::unique_lock guard(lock_);
   waiter self;
+  lock_.lock();
   waiters_.push_back(self);
   for (look_up_call* const each : calls) {
     each->waiter_ = &self;
@@ -80,17 +79,17 @@ result<> look_ups::wait(std::span<look_up_call* const> calls, quorum enough, pla
   std::error_code ended;
   while (!has(calls, enough) && !ended) {
     if (driven_) {
-      guard.unlock();
+      lock_.unlock();
       const auto woken = self.woken.wait(deadline);
-      guard.lock();
+      lock_.lock();
       ended = woken ? std::error_code{} : make_error_code(woken.error());
       continue;
     }
     driven_ = true;
     const platform::time_point until = std::min(deadline, driver_->next_look());
-    guard.unlock();
+    lock_.unlock();
     const result<> ready = driver_->wait(until);
-    guard.lock();
+    lock_.lock();
     driven_ = false;
     if (ready || (ready.error() == io_error::timed_out && until != deadline)) {
       driver_->process();
@@ -105,10 +104,9 @@ result<> look_ups::wait(std::span<look_up_call* const> calls, quorum enough, pla
   if (!driven_ && !waiters_.empty()) {
     waiters_.front()->woken.set();  // it drives now, or has its answer and wakes the next one
   }
-  if (has(calls, enough)) {
-    return {};
-  }
-  return fail(ended);
+  const bool answered = has(calls, enough);
+  lock_.unlock();
+  return answered ? result<>() : fail(ended);
 }
 
 void look_ups::end(look_ups& in, query& what, answer&& with) noexcept {

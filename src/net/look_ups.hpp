@@ -3,7 +3,6 @@
 
 #include <list>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <system_error>
@@ -48,7 +47,7 @@ struct query {
   intrusive_list<look_up_call> callers = {};
 };
 
-/// Carries out queries. `look_ups` calls it under its lock, but for `wait`.
+/// Carries out queries. `look_ups` calls all but `wait` under its lock.
 class name_driver {
  public:
   /// Ends a query: called under the lock, from `ask` or `process` or `cancel_all`.
@@ -90,8 +89,12 @@ class look_ups {
   result<> wait(std::span<look_up_call* const> calls, quorum enough, platform::time_point deadline);
 
   [[nodiscard]] resolver::counts counted();
-  /// Locks it, for a call of the driver by its owner.
-  [[nodiscard]] std::unique_lock<mutex> exclusive() { return std::unique_lock(lock_); }
+  /// Calls a function that uses the driver, with the lock that guards it.
+  template <class F>
+  auto with_driver(F use) {
+    const platform::spin_guard guard(lock_);
+    return use();
+  }
 
  private:
   friend look_up_call;
@@ -136,7 +139,7 @@ class look_up_call {
   look_up_call(const look_up_call&) = delete;
   look_up_call& operator=(const look_up_call&) = delete;
   ~look_up_call();
-  /// Returns the answer, or null if there is none yet. For the caller.
+  /// Returns the answer, or null before there is one. For the caller.
   [[nodiscard]] std::shared_ptr<const answer> find_answer() const;
 
  private:

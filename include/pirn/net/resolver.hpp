@@ -26,12 +26,13 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// - io_error::bad_syntax: the text is no name (over 253 bytes, a label over 63, a byte that is not printable ASCII);
 /// - io_error::name_not_found: there is no such name;
 /// - io_error::no_such_record: the name has no address, or no record of the wanted kind;
-/// - io_error::name_server_failed: the servers refused, failed, or sent what cannot be read;
-/// - io_error::name_server_silent: no server answered in all tries.
+/// - io_error::name_server_failed: the servers refused or failed, no process listens there, or what they sent cannot be
+///   read;
+/// - io_error::name_server_silent: a server did not answer in all tries.
 /// Files are read on the caller's worker, when they have changed.
 class resolver {
  public:
-  /// What differs from the files of the machine. An empty list, or 0 dots, leaves what they say.
+  /// Replaces settings of the machine's files. An empty list, or 0 dots, leaves what they say.
   struct options {
     std::vector<endpoint> servers = {};                   ///< name servers, in the order in which they are asked
     std::vector<std::string> search = {};                 ///< domains that are tried behind a short name
@@ -54,7 +55,7 @@ class resolver {
     std::uint16_t weight = 0;    ///< its share among those of one priority
     friend bool operator==(const service&, const service&) = default;
   };
-  /// What was done since the beginning.
+  /// Counts since the beginning.
   struct counts {
     std::uint64_t queries = 0;  ///< questions to servers, without repeated tries
     std::uint64_t shared = 0;   ///< questions that joined one under way
@@ -91,7 +92,7 @@ class resolver {
   [[nodiscard]] std::expected<tcp_stream, connect_error> connect(std::string_view host, std::uint16_t port,
                                                                  time_limit deadline = platform::never);
 
-  /// Returns what was done. Any thread.
+  /// Returns the counts. Any thread.
   [[nodiscard]] counts counted() const;
 
  private:

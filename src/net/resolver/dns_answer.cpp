@@ -63,7 +63,7 @@ class cursor {
   std::size_t at_ = 0;
 };
 
-/// Returns the shortest time to live of the answers, or else that of the negative answer; 0 if there is none to read.
+/// Returns the shortest time to live of the answers, or else that of the negative answer; 0 if neither can be read.
 std::chrono::seconds time_to_live_of(std::span<const std::uint8_t> message) noexcept {
   constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   cursor at(message);
@@ -119,14 +119,13 @@ std::error_code error_of(int status) noexcept {
     case ARES_EBADSTR:
       return io_error::bad_syntax;
     case ARES_ETIMEOUT:
-    case ARES_ECONNREFUSED:
       return io_error::name_server_silent;
     case ARES_ECANCELLED:
     case ARES_EDESTRUCTION:
       return io_error::stopped;
     case ARES_ENOMEM:
       return std::make_error_code(std::errc::not_enough_memory);
-    default:
+    default:  // also ARES_ECONNREFUSED: a server that refuses or fails, or no socket for it
       return io_error::name_server_failed;
   }
 }

@@ -12,7 +12,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// What stat(2) says of a file that has changed when it has: all zero for a file that does not exist.
+/// The marks of a file that differ once it has changed. All are zero for a file that does not exist.
 struct file_stamp {
   ::ino_t inode = 0;
   ::off_t size = 0;

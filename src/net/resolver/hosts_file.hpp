@@ -18,8 +18,8 @@ class hosts_file {
  public:
   /// Reads nothing yet. An empty path is a file without lines.
   explicit hosts_file(std::string path) : path_(std::move(path)) {}
-  /// Returns the addresses of a name in lower case, in the order of the file; empty if there are none. A file that
-  /// cannot be read has none. Throws std::bad_alloc.
+  /// Returns the addresses of a name in lower case, in the order of the file; empty if it has no line for it, or
+  /// cannot be read. Throws std::bad_alloc.
   [[nodiscard]] std::vector<ip_address> find(const std::string& name);
 
  private:

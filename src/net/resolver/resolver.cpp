@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
-#include <random>
 #include <utility>
 
 #include "net/address_order.hpp"
@@ -50,7 +48,7 @@ result<std::string> checked_name(std::string_view text) {
 
 bool is_localhost(std::string_view name) noexcept { return name == "localhost" || name.ends_with(".localhost"); }
 
-/// Whether the search goes on with the next candidate.
+/// Whether to search on with the next candidate.
 bool no_such(const std::error_code& error) noexcept {
   return error == io_error::name_not_found || error == io_error::no_such_record;
 }
@@ -73,13 +71,13 @@ look_ups::limits limits_of(const resolver::options& wanted) {
 }
 
 /// The order of RFC 2782: by priority, then at random by weight.
-void order_services(std::vector<resolver::service>& all, std::minstd_rand& random) {
+void order_services(std::vector<resolver::service>& all, platform::random& random) {
   std::ranges::sort(all, {}, [](const auto& each) { return std::pair(each.priority, each.weight != 0); });
   for (auto first = all.begin(); first != all.end(); ++first) {
     const auto end = std::find_if(first, all.end(), [&](const auto& each) { return each.priority != first->priority; });
     std::uint32_t sum = 0;
     std::for_each(first, end, [&](const auto& each) { sum += each.weight; });
-    std::uint32_t chosen = std::uniform_int_distribution<std::uint32_t>(0, sum)(random);
+    auto chosen = static_cast<std::uint32_t>(random.next() % (std::uint64_t{sum} + 1));
     auto at = first;
     while (at + 1 != end && chosen > at->weight) {
       chosen -= at->weight;
@@ -95,14 +93,14 @@ class resolver::state {
  public:
   explicit state(const options& wanted) : state(wanted, std::make_unique<detail::dns_driver>(wanted)) {}
 
-  /// What is known of a host without a server: its address if it is a literal, the hosts file's, or loopback.
+  /// The addresses that are known without a server: of a literal, of the hosts file, or loopback.
   std::vector<ip_address> known(std::string_view host, const std::string& name) {
     if (const auto literal = ip_address::parse(host); literal && !is_localhost(name)) {
       return {*literal};
     }
     const std::string relative = name.ends_with('.') ? name.substr(0, name.size() - 1) : name;
     {
-      const std::lock_guard guard(lock_);
+      const platform::spin_guard guard(lock_);
       if (std::vector<ip_address> found = hosts_.find(relative); !found.empty()) {
         return found;
       }
@@ -118,11 +116,7 @@ class resolver::state {
     if (name.ends_with('.')) {
       return {name.substr(0, name.size() - 1)};
     }
-    detail::search_rules rules;
-    {
-      const auto guard = shared_.exclusive();
-      rules = driver_->rules();
-    }
+    const detail::search_rules rules = shared_.with_driver([&] { return driver_->rules(); });
     std::vector<std::string> made;
     const bool first = static_cast<unsigned>(std::ranges::count(name, '.')) >= rules.ndots;
     if (first) {
@@ -190,7 +184,7 @@ class resolver::state {
       return fail(got.error());
     }
     std::vector<service> all = (*got)->services;
-    const std::lock_guard guard(lock_);
+    const platform::spin_guard guard(lock_);
     order_services(all, random_);
     return all;
   }
@@ -255,8 +249,8 @@ class resolver::state {
   detail::dns_driver* const driver_;
   look_ups shared_;
   mutex lock_;
-  detail::hosts_file hosts_;                         ///< guarded by `lock_`
-  std::minstd_rand random_{std::random_device{}()};  ///< as this
+  detail::hosts_file hosts_;                          ///< guarded by `lock_`
+  platform::random random_{platform::random_seed()};  ///< as this
 };
 
 resolver::resolver(const options& wanted) : state_(std::make_unique<state>(wanted)) {}
