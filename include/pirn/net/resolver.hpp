@@ -28,7 +28,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// - io_error::no_such_record: the name has no address, or no record of the wanted kind;
 /// - io_error::name_server_failed: the servers refused or failed, no process listens there, or what they sent cannot be
 ///   read;
-/// - io_error::name_server_silent: a server did not answer in all tries.
+/// - io_error::name_server_silent: a server did not answer in all tries;
+/// - std::errc::not_enough_memory.
 /// Files are read on the caller's worker, when they have changed.
 class resolver {
  public:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <utility>
 
 #include "net/address_order.hpp"
@@ -51,6 +52,16 @@ bool is_localhost(std::string_view name) noexcept { return name == "localhost" |
 /// Whether to search on with the next candidate.
 bool no_such(const std::error_code& error) noexcept {
   return error == io_error::name_not_found || error == io_error::no_such_record;
+}
+
+/// Calls `f`, and returns a lack of memory as an error.
+template <class F>
+auto or_no_memory(F f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    return fail(std::make_error_code(std::errc::not_enough_memory));
+  }
 }
 
 std::vector<endpoint> with_port(std::vector<ip_address> addresses, std::uint16_t port) {
@@ -258,26 +269,30 @@ resolver::resolver() : resolver(options{}) {}
 resolver::~resolver() = default;
 
 result<std::vector<ip_address>> resolver::look_up(std::string_view host, time_limit deadline) {
-  std::vector<ip_address> all;
-  const result<> done =
-      state_->addresses(host, false, deadline, [&](std::vector<ip_address> some) { all = std::move(some); });
-  if (!done) {
-    return fail(done.error());
-  }
-  detail::order_addresses(all);
-  return all;
+  return or_no_memory([&]() -> result<std::vector<ip_address>> {
+    std::vector<ip_address> all;
+    const result<> done =
+        state_->addresses(host, false, deadline, [&](std::vector<ip_address> some) { all = std::move(some); });
+    if (!done) {
+      return fail(done.error());
+    }
+    detail::order_addresses(all);
+    return all;
+  });
 }
 
 result<std::vector<resolver::service>> resolver::services(std::string_view name, time_limit deadline) {
-  return state_->services(name, deadline);
+  return or_no_memory([&] { return state_->services(name, deadline); });
 }
 
 result<std::vector<std::string>> resolver::texts(std::string_view name, time_limit deadline) {
-  const auto got = state_->records(name, record_kind::txt, deadline);
-  if (!got) {
-    return fail(got.error());
-  }
-  return (*got)->texts;
+  return or_no_memory([&]() -> result<std::vector<std::string>> {
+    const auto got = state_->records(name, record_kind::txt, deadline);
+    if (!got) {
+      return fail(got.error());
+    }
+    return (*got)->texts;
+  });
 }
 
 std::expected<tcp_stream, connect_error> resolver::connect(std::string_view host, std::uint16_t port,
@@ -285,13 +300,17 @@ std::expected<tcp_stream, connect_error> resolver::connect(std::string_view host
   detail::connection_race race(how);
   scope resolving;
   resolving.spawn([&] {
-    const result<> done = state_->addresses(
-        host, true, deadline, [&](std::vector<ip_address> some) { race.add(with_port(std::move(some), port)); });
+    const result<> done = or_no_memory([&] {
+      return state_->addresses(host, true, deadline,
+                               [&](std::vector<ip_address> some) { race.add(with_port(std::move(some), port)); });
+    });
     race.finish(done ? std::error_code() : done.error());
   });
   return race.run(deadline);
 } catch (const std::system_error& why) {  // no fiber
   return std::unexpected(connect_error{why.code(), {}});
+} catch (const std::bad_alloc&) {
+  return std::unexpected(connect_error{std::make_error_code(std::errc::not_enough_memory), {}});
 }
 
 std::expected<tcp_stream, connect_error> resolver::connect(std::string_view host, std::uint16_t port,
