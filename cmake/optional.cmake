@@ -34,7 +34,8 @@ if(PIRN_CARES_INCLUDE AND PIRN_CARES_LIBRARY)
 endif()
 if(TARGET pirn_resolver)
   target_include_directories(pirn_resolver PRIVATE "${PIRN_CARES_INCLUDE}")
-  target_link_libraries(pirn_resolver PRIVATE cares)  # by name, so that an installation may be moved
+  # By name where pirn is installed, since an installation may be moved.
+  target_link_libraries(pirn_resolver PRIVATE "$<BUILD_INTERFACE:${PIRN_CARES_LIBRARY}>" $<INSTALL_INTERFACE:cares>)
 elseif(TARGET pirn_net)
   message(STATUS "pirn::resolver is left out: it needs c-ares (Debian: libc-ares-dev)")
 endif()

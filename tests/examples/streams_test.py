@@ -81,7 +81,7 @@ def answer_lines(server: socket.socket, lines_of_connections: list[int]) -> None
 def line_client() -> None:
     server = listening()
     answering = in_background(answer_lines, server, [1, 0, 0, 2])
-    done = subprocess.run([CLIENT, str(server.getsockname()[1]), "one", "two", "three"], capture_output=True, text=True,
+    done = subprocess.run([CLIENT, "localhost", str(server.getsockname()[1]), "one", "two", "three"], capture_output=True, text=True,
                           timeout=30)
     assert (done.returncode, done.stdout) == (0, "<one>\n<two>\n<three>\n"), done
     answering.join(30)
