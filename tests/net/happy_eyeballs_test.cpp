@@ -167,4 +167,8 @@ TEST(happy_eyeballs, addresses_are_ordered_as_rfc_6724_says) {
   EXPECT_EQ(order({"fc00::1", "2001:db8:1::1", "2002:c633:6401::1"}, both),
             (texts{"2001:db8:1::1", "2002:c633:6401::1", "fc00::1"}))
       << "labels and precedence";
+  const auto local = [](const ip_address& to) noexcept {
+    return std::optional(to.is_v6() ? address("fc00::2") : address("198.51.100.117"));
+  };
+  EXPECT_EQ(order({"fc00::1", "198.51.100.121"}, local), (texts{"198.51.100.121", "fc00::1"})) << "precedence";
 }

@@ -6,6 +6,7 @@
 #include "net/connection_race.hpp"
 #include "net/look_ups.hpp"
 #include "pirn/net/tcp_listener.hpp"
+#include "pirn/sim/network.hpp"
 #include "sim/together.hpp"
 
 using namespace pirn;
@@ -261,6 +262,36 @@ TEST(connection_race, one_connection_is_left) {
                    }});
       },
       {.preemptions = 2});
+}
+
+TEST(connection_race, one_of_two_that_arrive_at_once) {
+  expect_passes(
+      [] {
+        tcp_listener a = tcp_listener::listen(first).value(), b = tcp_listener::listen(second).value();
+        std::optional<sim::partition> apart(first.port);
+        const time_point second_begins = platform::later(platform::now(), attempt_delay);
+        // Which connections are left. The deadline is later than that of the race.
+        const auto count_open = [&](tcp_listener& at) {
+          int open = 0;
+          while (auto accepted = at.accept(soon())) {
+            char byte;
+            open += accepted->read(&byte, 1, soon()).error() == io_error::timed_out ? 1 : 0;
+          }
+          return open;
+        };
+        run_together({[&] {
+                        const endpoint both[] = {first, second};
+                        const auto made = connect_any(both);
+                        sim::check(made.has_value());
+                        sim::check(count_open(a) + count_open(b) == 1, "the other one is closed");
+                      },
+                      [&] {
+                        static_cast<void>(this_fiber::sleep_until(second_begins));
+                        apart.reset();
+                      }},
+                     {.migratable = true});
+      },
+      {.preemptions = 1});
 }
 
 TEST(connection_race, the_next_one_begins_after_a_refusal) {
