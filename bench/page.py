@@ -152,8 +152,9 @@ DECIDING = [
      "made a call which used 8 KiB of stack.",
      [("memory, B", "million", {"measure": "memory"}, "B"), ("creation, ns", "million", {"measure": "create"}, "ns"),
       ("deep, B", "memory", {"state": "deep", "units": 1_000_000}, "B")]),
-    ("Web server", "`GET /hello` over 100 connections, the server on one core and wrk on another.",
-     [("requests/s", "http-hello", {"measure": "throughput"}, "requests/s"), ("p99, ns", "http-hello", {"measure": "p99"}, "ns")]),
+    ("Web server", "`GET /hello` over 100 connections, the server on one core and its load on another.",
+     [("requests/s", "http-hello", {"connections": 100, "measure": "throughput"}, "requests/s"),
+      ("p99, ns", "http-hello", {"connections": 100, "measure": "p99"}, "ns")]),
 ]
 # The rows and columns of README.md's table.
 README_ROWS = {"pirn": "**pirn**", "corosensei": "corosensei, no scheduler", "boost-fiber": "Boost.Fiber", "tokio": "tokio", "go": "Go",
@@ -218,8 +219,8 @@ def two_digits(value: float) -> str:
 def readme_table(record: Record) -> str:
     """Returns the table of README.md, between its marks."""
     columns = [column(record, *of) for of in (("yield", {}, "ns"), ("spawn", {"mode": "batch"}, "ns"), ("spawn", {"mode": "single"}, "ns"),
-                                              ("http-hello", {"measure": "throughput"}, "requests/s"),
-                                              ("http-hello", {"measure": "p99"}, "ns"))]
+                                              ("http-hello", {"connections": 100, "measure": "throughput"}, "requests/s"),
+                                              ("http-hello", {"connections": 100, "measure": "p99"}, "ns"))]
     lines = []
     for impl, title in README_ROWS.items():
         one, batch, single, rate, p99 = (values.get(impl, values.get(f"{impl}-http")) for values in columns)

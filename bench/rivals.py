@@ -13,6 +13,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import servers
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = Path(os.environ.get("PIRN_BUILD", ROOT / "build")) / "bench"
@@ -26,7 +28,7 @@ WORKLOADS = {
     "switch": "one switch between two contexts that run different functions",
     "yield": "one yield among 10 fibers",
     "spawn": "one fiber created, run and joined; in batches of 1000 or one at a time",
-    "http-hello": "GET /hello over 100 connections, the server on one core and wrk on another",
+    "http-hello": "GET /hello from a server on one core, over many connections in a closed loop; per second of its CPU time",
     "echo": "messages sent back by a server on one core, over many connections in a closed loop; per second of its CPU time",
     "million": "a million fibers suspended at once: memory and time for each",
     "transfer": "one switch that hands over two values and gets two back, in a ping-pong of two contexts",
@@ -141,7 +143,7 @@ def is_ours(impl: str) -> bool:
 def build(workloads, ours_only: bool = False) -> list[Program]:
     """Builds the implementations of the workloads that are in the tree, or pirn's own."""
     files = {key: path for key, path in sources(workloads).items() if not ours_only or is_ours(key[1])}
-    reasons = {}
+    reasons = _build_drivers(files)
     for suffixes, how in (((".cpp",), _build_cpp), ((".go",), _build_go), ((".rs",), _build_rust),
                           ((".hs",), _build_haskell), (SCRIPTS, _build_script)):
         chosen = {key: path for key, path in files.items() if path.suffix in suffixes}
@@ -184,6 +186,15 @@ def _build_targets(targets, folder: Path = BUILD) -> dict[str, str]:
     if not targets or not _run(command + list(targets) + ["--", "-k", "0"]):
         return {}
     return {target: reason for target in targets if (reason := _run(command + [target]))}
+
+
+def _build_drivers(files) -> dict:
+    """Builds the other side of servers."""
+    targets = {key: f"bench_{servers.DRIVERS[key[0]]}" for key in files if key[0] in servers.DRIVERS}
+    if reason := targets and _configure():
+        return {key: f"CMake: {reason}" for key in targets}
+    failed = _build_targets(dict.fromkeys(targets.values()))
+    return {key: f"its driver does not build: {failed[target]}" for key, target in targets.items() if target in failed}
 
 
 def _build_cpp(files) -> dict:

@@ -16,12 +16,11 @@ import sys
 from pathlib import Path
 
 import counts
-import echo
-import http_hello
 import page
 import plot
 import report
 import rivals
+import servers
 import settings
 from rivals import WORKLOADS
 
@@ -117,12 +116,6 @@ class Bench:
         for program in programs:
             if program.skipped:
                 self.drop(program, program.skipped, failed=plot.is_ours(program.impl))
-            elif program.workload == "http-hello" and not program.outside:
-                if reason := http_hello.reason_to_skip(self.cores):
-                    self.drop(program, reason)
-            elif program.workload == "echo" and not program.outside:
-                if reason := echo.reason_to_skip(self.cores):
-                    self.drop(program, reason)
         self._ours = {(program.workload, program.impl) for program in programs
                       if not program.outside and not program.skipped}
 
@@ -209,20 +202,18 @@ class Bench:
             self.drop(program, str(error), failed=not program.outside)
 
     def rows(self, program, setting) -> list[dict]:
-        if program.workload == "http-hello" and not program.outside:
-            return http_hello.measure(program.command, pin, self.cores, self.seconds, self.environment)
-        if program.workload == "echo" and not program.outside:
-            try:
-                return echo.measure(program.command, rivals.RIVALS / "echo_driver", setting, pin, self.cores,
-                                    self.seconds, self.environment)
-            except echo.Refused as reason:
-                raise BeyondReach(str(reason)) from None
-        # A rival from outside brings its own client for these and pins both of them.
-        where = None if program.workload in ("http-hello", "echo") else pin(*self.cores[-setting.cores:])
         if setting.skipped:
             raise BeyondReach(setting.skipped)
         if setting.cores > len(self.cores):
             raise BeyondReach(f"needs {setting.cores} cores, and there are {len(self.cores)}")
+        if program.workload in servers.DRIVERS and not program.outside:
+            try:
+                return servers.measure(program.workload, program.command, setting, pin, self.cores, self.seconds,
+                                       self.environment, rivals.RIVALS)
+            except servers.Refused as reason:
+                raise BeyondReach(str(reason)) from None
+        # A rival from outside brings its own client for these and pins both of them.
+        where = None if program.workload in servers.DRIVERS else pin(*self.cores[-setting.cores:])
         inputs = {f"PIRN_BENCH_{name}": str(value) for name, value in setting.inputs.items()}
         command = program.command_with_own_words if setting.own_words else program.command
         try:

@@ -157,14 +157,19 @@ def fib40(scale: str) -> list[Setting]:
                          for count in (1, 2)]
 
 
+def http_hello(scale: str) -> list[Setting]:
+    """Returns settings of connections."""
+    return [Setting({"CONNECTIONS": count}, cores=2) for count in ((100,) if scale == "quick" else (8, 100, 1000))]
+
+
 def echo(scale: str) -> list[Setting]:
     """Returns settings of connections and of bytes of a message."""
-    counts = (8, 100) if scale == "quick" else (8, 100, 1000)
+    counts = (100,) if scale == "quick" else (8, 100, 1000)
     sizes = (64,) if scale == "quick" else (64, 4096, 65536)
     return [Setting({"CONNECTIONS": count, "BYTES": size}, cores=2) for size in sizes for count in counts]
 
 
-SWEEPS = {"echo": echo, "yield": configured, "spawn": configured,
+SWEEPS = {"http-hello": http_hello, "echo": echo, "yield": configured, "spawn": configured,
           "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
           "wake-latency": two_workers, "trim": workers, "fib40": fib40, "skynet": forks(),

@@ -3,9 +3,7 @@
 # needs: command nginx
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-trap 'kill "$server" 2>/dev/null' TERM INT
+folder=$PIRN_BENCH_FOLDER
 cat >"$folder/nginx.conf" <<CONF
 worker_processes 1;
 daemon off;
@@ -28,6 +26,4 @@ http {
   }
 }
 CONF
-nginx -p "$folder" -c "$folder/nginx.conf" &
-server=$!
-wait "$server" || wait "$server" || true
+exec nginx -p "$folder" -c "$folder/nginx.conf"

@@ -1,0 +1,120 @@
+"""Workloads of servers: a server on one core, and on another one its load in a closed loop, which also reads what the
+server took of its core. A server is started with its address as the only argument."""
+
+import contextlib
+import json
+import resource
+import socket
+import subprocess
+import tempfile
+import time
+
+# The workloads, and the program that loads their servers.
+DRIVERS = {"echo": "stream_driver", "http-hello": "stream_driver"}
+BEYOND = 77  # a program that does not support a setting ends so
+REQUEST = "GET /hello HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+BODY = b"Hello, world!\n"
+
+
+class Refused(Exception):
+    """The reason why a server or its load cannot run at one setting."""
+
+
+def measure(workload, command, setting, pin, cores, seconds, environment, programs) -> list[dict]:
+    """Starts the server `command`, and returns the rows of one round. The drivers are in the folder `programs`."""
+    params = {name.lower(): value for name, value in setting.inputs.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        address = str(free_port())
+        environment = environment | {"PIRN_BENCH_FOLDER": folder}
+        with started(command, address, pin(cores[-1]), environment) as server:
+            wait_for(server, address)
+            load = _load(workload, address, params, server.pid, seconds, programs)
+            done = subprocess.run(load, capture_output=True, text=True, preexec_fn=_with_descriptors(pin(cores[0])),
+                                  timeout=60 + seconds)
+            if done.returncode != 0:
+                reason = (done.stderr.strip() or "the driver ended").splitlines()[-1][:200]
+                raise Refused(reason) if done.returncode == BEYOND else RuntimeError(reason)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return [row | {"params": params | {"measure": row["measure"]}} for row in rows]
+
+
+def _load(workload, address, params, server, seconds, programs) -> list[str]:
+    """Returns the command that prints a row for each measure."""
+    connections = str(params["connections"])
+    if workload == "http-hello":
+        answer = _answer(int(address))
+        exchange = [str(len(answer)), REQUEST, "HTTP/1.1 200 "]
+    else:
+        exchange = [str(params["bytes"])]
+    return [str(programs / DRIVERS[workload]), str(server), str(seconds), address, connections, *exchange]
+
+
+@contextlib.contextmanager
+def started(command, address, prepare, environment):
+    """Runs a server during a `with`."""
+    server = subprocess.Popen([*command, address], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=_with_descriptors(prepare))
+    try:
+        yield server
+    finally:
+        server.terminate()
+        try:
+            server.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.communicate()
+
+
+def _with_descriptors(prepare):
+    """As `prepare`, with as many descriptors as the process may have."""
+    def both():
+        prepare()
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return both
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(server, address) -> None:
+    """Returns when the server answers. Raises Refused if it ends because it has nothing to run on."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            reason = f"the server ended: {server.stderr.read().strip()[-200:]}"
+            raise Refused(reason) if server.returncode == BEYOND else RuntimeError(reason)
+        try:
+            return connect(address).close()
+        except OSError:
+            time.sleep(0.02)
+    raise RuntimeError("the server does not listen")
+
+
+def connect(address) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(address)), timeout=5)
+
+
+def _answer(port) -> bytes:
+    """Returns the answer to REQUEST. Checks that every server sends the same body, and keeps the connection open for
+    another answer of the same length."""
+    with connect(port) as client:
+        first, second = _exchange(client), _exchange(client)
+    if len(first) != len(second):
+        raise RuntimeError("check failed: the answers to /hello differ in length")
+    return first
+
+
+def _exchange(client) -> bytes:
+    client.sendall(REQUEST.encode())
+    answer = b""
+    while (end := answer.find(b"\r\n\r\n")) < 0 or len(answer) < end + 4 + len(BODY):
+        if not (got := client.recv(4096)):
+            raise RuntimeError("check failed: the server closes the connection after an answer")
+        answer += got
+    if not answer.startswith(b"HTTP/1.1 200 ") or answer[end + 4:] != BODY:
+        raise RuntimeError(f"check failed: /hello answers {answer[:80]!r}")
+    return answer
