@@ -30,6 +30,7 @@ WORKLOADS = {
     "spawn": "one fiber created, run and joined; in batches of 1000 or one at a time",
     "http-hello": "GET /hello from a server on one core, over many connections in a closed loop; per second of its CPU time",
     "echo": "messages sent back by a server on one core, over many connections in a closed loop; per second of its CPU time",
+    "unix": "as echo, over Unix sockets",
     "million": "a million fibers suspended at once: memory and time for each",
     "transfer": "one switch that hands over two values and gets two back, in a ping-pong of two contexts",
     "sum": "one element of a sequence, N down to 1, handed to a consumer that adds it up; the producer is a for or a while",
@@ -66,6 +67,8 @@ WORKLOADS = {
     "client": "one request of an HTTP or an RPC client, many fibers on one core over a network in memory",
     "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",
 }
+# Workloads without a folder of their own: the folder of their implementations.
+FOLDERS = {"unix": "echo"}
 SCRIPTS = (".sh", ".escript")
 SUFFIXES = (".cpp", ".go", ".rs", ".hs", *SCRIPTS)
 
@@ -98,7 +101,7 @@ def sources(workloads) -> dict[tuple[str, str], Path]:
     """Returns the file of every implementation of the workloads, pirn's own first."""
     found = {}
     for workload in workloads:
-        files = [path for path in (HERE / workload).iterdir() if path.suffix in SUFFIXES]
+        files = [path for path in (HERE / FOLDERS.get(workload, workload)).iterdir() if path.suffix in SUFFIXES]
         for path in sorted(files, key=lambda path: (path.stem != "pirn", not path.stem.startswith("pirn-"), path.stem)):
             found[workload, path.stem] = path
     return found
@@ -125,15 +128,21 @@ def against(revision: str, workloads) -> list[Program]:
         source.mkdir(parents=True, exist_ok=True)
         archive = subprocess.run(["git", "-C", str(ROOT), "archive", revision], check=True, capture_output=True).stdout
         subprocess.run(["tar", "-x", "-C", str(source)], input=archive, check=True)
-    keys = [(workload, path.stem) for workload in workloads if (source / "bench" / workload).is_dir()
-            for path in sorted((source / "bench" / workload).glob("*.cpp"), key=lambda path: (path.stem != "pirn", path.stem))
-            if is_ours(path.stem)]
+    folders = {workload: source / "bench" / FOLDERS.get(workload, workload) for workload in workloads}
+    files = {(workload, path.stem): path for workload, folder in folders.items() if folder.is_dir()
+             for path in sorted(folder.glob("*.cpp"), key=lambda path: (path.stem != "pirn", path.stem))
+             if is_ours(path.stem)}
     if reason := _run(["cmake", "--preset", "bench", "-S", str(source), "-B", str(folder / "build")], cwd=source):
         raise RuntimeError(f"{revision} cannot be configured: {reason}")
-    failed = _build_targets([_cmake_target(key) for key in keys], folder / "build")
-    return [Program(workload, f"{impl}@{revision}", [str(folder / "build" / "rivals" / workload / impl)],
-                    skipped=f"does not build: {failed[_cmake_target((workload, impl))]}" if _cmake_target((workload, impl)) in failed else "")
-            for workload, impl in keys]
+    failed = _build_targets(dict.fromkeys(map(_cmake_target, files.values())), folder / "build")
+    return [Program(workload, f"{impl}@{revision}", [str(binary(path, folder / "build"))],
+                    skipped=f"does not build: {failed[_cmake_target(path)]}" if _cmake_target(path) in failed else "")
+            for (workload, impl), path in files.items()]
+
+
+def binary(path: Path, build: Path = BUILD) -> Path:
+    """Returns the program that a source file becomes."""
+    return build / "rivals" / path.parent.name / path.stem
 
 
 def is_ours(impl: str) -> bool:
@@ -148,11 +157,12 @@ def build(workloads, ours_only: bool = False) -> list[Program]:
                           ((".hs",), _build_haskell), (SCRIPTS, _build_script)):
         chosen = {key: path for key, path in files.items() if path.suffix in suffixes}
         if chosen:
-            reasons.update(how(chosen))
+            failed = how(dict.fromkeys(chosen.values()))
+            reasons |= {key: failed[path] for key, path in chosen.items() if path in failed}
     programs = []
     for (workload, impl), path in files.items():
         reason = reasons.get((workload, impl), "")
-        program = path if path.suffix in SCRIPTS else RIVALS / workload / impl
+        program = path if path.suffix in SCRIPTS else binary(path)
         programs.append(Program(workload, impl, [str(program)], skipped=reason))
     return programs
 
@@ -171,9 +181,8 @@ def _run(command, **options):
     return (telling or lines or ["no output"])[0][:200]
 
 
-def _cmake_target(key) -> str:
-    workload, impl = key
-    return f"bench_{workload}_{impl}"
+def _cmake_target(path: Path) -> str:
+    return f"bench_{path.parent.name}_{path.stem}"
 
 
 def _configure(folder: Path = BUILD, *options) -> str:
@@ -197,72 +206,76 @@ def _build_drivers(files) -> dict:
     return {key: f"its driver does not build: {failed[target]}" for key, target in targets.items() if target in failed}
 
 
+# Each of these returns the reason for every file that it cannot build.
+
+
 def _build_cpp(files) -> dict:
-    both = [key for key in files if key[0] in WITH_OWN_WORDS]
+    both = [path for path in files if path.parent.name in WITH_OWN_WORDS]
     if reason := _configure() or (both and _configure(OWN_WORDS_BUILD, "-DPIRN_KEEP_FP_WORDS=ON")):
-        return {key: f"CMake: {reason}" for key in files}
+        return {path: f"CMake: {reason}" for path in files}
     reasons = {}
-    for workload, impl in files:
-        note = RIVALS / workload / f"{impl}.skipped"
+    for path in files:
+        note = binary(path).with_name(f"{path.stem}.skipped")
         if note.exists():
-            reasons[workload, impl] = note.read_text()
-    failed = _build_targets([_cmake_target(key) for key in files if key not in reasons])
-    failed |= _build_targets([_cmake_target(key) for key in both if key not in reasons], OWN_WORDS_BUILD)
-    for key in files:
-        if _cmake_target(key) in failed:
-            reasons[key] = f"does not build: {failed[_cmake_target(key)]}"
+            reasons[path] = note.read_text()
+    failed = _build_targets([_cmake_target(path) for path in files if path not in reasons])
+    failed |= _build_targets([_cmake_target(path) for path in both if path not in reasons], OWN_WORDS_BUILD)
+    for path in files:
+        if _cmake_target(path) in failed:
+            reasons[path] = f"does not build: {failed[_cmake_target(path)]}"
     return reasons
 
 
 def _build_go(files) -> dict:
     if not shutil.which("go"):
-        return {key: "go is not installed" for key in files}
+        return dict.fromkeys(files, "go is not installed")
     environment = dict(os.environ, CGO_ENABLED="0", GOTOOLCHAIN="local")
     reasons = {}
-    for (workload, impl), path in files.items():
-        target = RIVALS / workload / impl
+    for path in files:
+        target = binary(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         command = ["go", "build", "-o", str(target), str(path.relative_to(HERE))]
         if reason := _run(command, cwd=HERE, env=environment):
-            reasons[workload, impl] = f"does not build: {reason}"
+            reasons[path] = f"does not build: {reason}"
     return reasons
 
 
 def _build_rust(files) -> dict:
     if not shutil.which("cargo"):
-        return {key: "cargo is not installed" for key in files}
+        return dict.fromkeys(files, "cargo is not installed")
     folder = BUILD / "cargo"
     command = ["cargo", "build", "--quiet", "--release", "--target-dir", str(folder)]
-    for workload, impl in files:
-        command += ["--bin", f"{workload}-{impl}"]
+    names = {path: f"{path.parent.name}-{path.stem}" for path in files}
+    for name in names.values():
+        command += ["--bin", name]
     if (reason := _run(command, cwd=HERE)) and _run(command + ["--offline"], cwd=HERE):
-        return {key: f"does not build: {reason}" for key in files}
-    for workload, impl in files:
-        (RIVALS / workload).mkdir(parents=True, exist_ok=True)
-        shutil.copy2(folder / "release" / f"{workload}-{impl}", RIVALS / workload / impl)
+        return dict.fromkeys(files, f"does not build: {reason}")
+    for path, name in names.items():
+        binary(path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(folder / "release" / name, binary(path))
     return {}
 
 
 def _build_haskell(files) -> dict:
     reasons = {}
-    for (workload, impl), path in files.items():
-        folder = RIVALS / workload
-        folder.mkdir(parents=True, exist_ok=True)
-        command = ["ghc", "-v0", "-O2", "-outputdir", str(BUILD / "ghc" / workload), "-o", str(folder / impl), str(path)]
+    for path in files:
+        target = binary(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        command = ["ghc", "-v0", "-O2", "-outputdir", str(BUILD / "ghc" / path.parent.name), "-o", str(target), str(path)]
         if reason := _run(command):
-            reasons[workload, impl] = reason if reason.endswith("is not installed") else f"does not build: {reason}"
+            reasons[path] = reason if reason.endswith("is not installed") else f"does not build: {reason}"
     return reasons
 
 
 def _build_script(files) -> dict:
     """Returns why scripts cannot run. Their heads name their needs: `needs: command NAME` or `needs: target NAME`."""
     reasons = {}
-    for key, path in files.items():
+    for path in files:
         for kind, name in re.findall(r"^(?:#|%%) needs: (command|target) (\S+)$", path.read_text(), re.MULTILINE):
             if kind == "command" and not shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
-                reasons[key] = f"{name} is not installed"
+                reasons[path] = f"{name} is not installed"
             if kind == "target" and (reason := _configure() or _build_targets([name]).get(name)):
-                reasons[key] = f"does not build: {reason}"
+                reasons[path] = f"does not build: {reason}"
     return reasons
 
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 # The workloads, and the program that loads their servers.
-DRIVERS = {"echo": "stream_driver", "http-hello": "stream_driver"}
+DRIVERS = {"echo": "stream_driver", "unix": "stream_driver", "http-hello": "stream_driver"}
 BEYOND = 77  # a program that does not support a setting ends so
 REQUEST = "GET /hello HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 BODY = b"Hello, world!\n"
@@ -24,7 +24,7 @@ def measure(workload, command, setting, pin, cores, seconds, environment, progra
     """Starts the server `command`, and returns the rows of one round. The drivers are in the folder `programs`."""
     params = {name.lower(): value for name, value in setting.inputs.items()}
     with tempfile.TemporaryDirectory() as folder:
-        address = str(free_port())
+        address = f"{folder}/socket" if workload == "unix" else str(free_port())
         environment = environment | {"PIRN_BENCH_FOLDER": folder}
         with started(command, address, pin(cores[-1]), environment) as server:
             wait_for(server, address)
@@ -42,7 +42,7 @@ def _load(workload, address, params, server, seconds, programs) -> list[str]:
     """Returns the command that prints a row for each measure."""
     connections = str(params["connections"])
     if workload == "http-hello":
-        answer = _answer(int(address))
+        answer = _answer(address)
         exchange = [str(len(answer)), REQUEST, "HTTP/1.1 200 "]
     else:
         exchange = [str(params["bytes"])]
@@ -94,14 +94,18 @@ def wait_for(server, address) -> None:
     raise RuntimeError("the server does not listen")
 
 
-def connect(address) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", int(address)), timeout=5)
+def connect(address: str) -> socket.socket:
+    if not address.startswith("/"):
+        return socket.create_connection(("127.0.0.1", int(address)), timeout=5)
+    made = socket.socket(socket.AF_UNIX)
+    made.connect(address)
+    return made
 
 
-def _answer(port) -> bytes:
+def _answer(address) -> bytes:
     """Returns the answer to REQUEST. Checks that every server sends the same body, and keeps the connection open for
     another answer of the same length."""
-    with connect(port) as client:
+    with connect(address) as client:
         first, second = _exchange(client), _exchange(client)
     if len(first) != len(second):
         raise RuntimeError("check failed: the answers to /hello differ in length")

@@ -169,7 +169,7 @@ def echo(scale: str) -> list[Setting]:
     return [Setting({"CONNECTIONS": count, "BYTES": size}, cores=2) for size in sizes for count in counts]
 
 
-SWEEPS = {"http-hello": http_hello, "echo": echo, "yield": configured, "spawn": configured,
+SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "yield": configured, "spawn": configured,
           "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
           "wake-latency": two_workers, "trim": workers, "fib40": fib40, "skynet": forks(),

@@ -225,8 +225,7 @@ class HarnessTest(unittest.TestCase):
         for suffix, mark in {".sh": "#", ".escript": "%%"}.items():
             path = self.folder / f"fake{suffix}"
             path.write_text(f"#!/bin/sh\n{mark} needs: command no-such-command\n")
-            self.assertEqual(rivals._build_script({("yield", "fake"): path}),
-                             {("yield", "fake"): "no-such-command is not installed"})
+            self.assertEqual(rivals._build_script([path]), {path: "no-such-command is not installed"})
 
     def test_every_implementation_has_a_file_in_a_known_workload(self):
         files = rivals.sources(rivals.WORKLOADS)
@@ -235,6 +234,17 @@ class HarnessTest(unittest.TestCase):
             impls = [impl for of, impl in files if of == workload]
             ours = [impl for impl in impls if rivals.is_ours(impl)]
             self.assertEqual(impls[:len(ours)], ours, "pirn's own come first")
+
+    def test_workloads_that_share_a_folder_have_the_same_programs_which_are_built_once(self):
+        asked = []
+        with mock.patch.multiple(rivals, _build_cpp=lambda files: asked.append(list(files)) or {path: "no compiler" for path in files},
+                                 _build_go=lambda files: {}, _build_rust=lambda files: {}, _build_drivers=lambda files: {}):
+            programs = rivals.build(["echo", "unix"])
+        of = {workload: [(each.impl, each.command, each.skipped) for each in programs if each.workload == workload]
+              for workload in ("echo", "unix")}
+        self.assertEqual(of["echo"], of["unix"])
+        self.assertIn(("limit-epoll", [str(rivals.RIVALS / "echo/limit-epoll")], "no compiler"), of["unix"])
+        self.assertEqual(len(asked[0]), len(set(asked[0])))
 
 
 if __name__ == "__main__":
