@@ -1,10 +1,7 @@
 // The servers of pirn in the workload `echo`: one worker, a fiber for each connection.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
-
-#include "pirn/fiber/runtime.hpp"
+#include "engine_pirn.hpp"
 #include "pirn/net/acceptor.hpp"
 #include "pirn/net/unix_listener.hpp"
 

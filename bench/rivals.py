@@ -31,6 +31,7 @@ WORKLOADS = {
     "http-hello": "GET /hello from a server on one core, over many connections in a closed loop; per second of its CPU time",
     "echo": "messages sent back by a server on one core, over many connections in a closed loop; per second of its CPU time",
     "unix": "as echo, over Unix sockets",
+    "udp": "datagrams sent back by a server on one core, 32 under way of each client; per second of its CPU time",
     "million": "a million fibers suspended at once: memory and time for each",
     "transfer": "one switch that hands over two values and gets two back, in a ping-pong of two contexts",
     "sum": "one element of a sequence, N down to 1, handed to a consumer that adds it up; the producer is a for or a while",

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 # The workloads, and the program that loads their servers.
-DRIVERS = {"echo": "stream_driver", "unix": "stream_driver", "http-hello": "stream_driver"}
+DRIVERS = {"echo": "stream_driver", "unix": "stream_driver", "http-hello": "stream_driver", "udp": "datagram_driver"}
 BEYOND = 77  # a program that does not support a setting ends so
 REQUEST = "GET /hello HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 BODY = b"Hello, world!\n"
@@ -27,7 +27,7 @@ def measure(workload, command, setting, pin, cores, seconds, environment, progra
         address = f"{folder}/socket" if workload == "unix" else str(free_port())
         environment = environment | {"PIRN_BENCH_FOLDER": folder}
         with started(command, address, pin(cores[-1]), environment) as server:
-            wait_for(server, address)
+            wait_for(server, _answers if workload == "udp" else connect, address)
             load = _load(workload, address, params, server.pid, seconds, programs)
             done = subprocess.run(load, capture_output=True, text=True, preexec_fn=_with_descriptors(pin(cores[0])),
                                   timeout=60 + seconds)
@@ -80,15 +80,15 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def wait_for(server, address) -> None:
-    """Returns when the server answers. Raises Refused if it ends because it has nothing to run on."""
+def wait_for(server, ask, address) -> None:
+    """Returns when `ask(address)` raises no OSError. Raises Refused if it ends because it has nothing to run on."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         if server.poll() is not None:
             reason = f"the server ended: {server.stderr.read().strip()[-200:]}"
             raise Refused(reason) if server.returncode == BEYOND else RuntimeError(reason)
         try:
-            return connect(address).close()
+            return ask(address).close()
         except OSError:
             time.sleep(0.02)
     raise RuntimeError("the server does not listen")
@@ -99,6 +99,15 @@ def connect(address: str) -> socket.socket:
         return socket.create_connection(("127.0.0.1", int(address)), timeout=5)
     made = socket.socket(socket.AF_UNIX)
     made.connect(address)
+    return made
+
+
+def _answers(address: str) -> socket.socket:
+    made = socket.socket(type=socket.SOCK_DGRAM)
+    made.settimeout(0.2)
+    made.connect(("127.0.0.1", int(address)))
+    made.send(b"?")
+    made.recv(1)
     return made
 
 

@@ -169,7 +169,13 @@ def echo(scale: str) -> list[Setting]:
     return [Setting({"CONNECTIONS": count, "BYTES": size}, cores=2) for size in sizes for count in counts]
 
 
-SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "yield": configured, "spawn": configured,
+def udp(scale: str) -> list[Setting]:
+    """Returns settings of clients and of bytes of a datagram. What eight clients have under way fits into a buffer of
+    the kernel's usual size, so that nothing is lost."""
+    return [Setting({"CONNECTIONS": count, "BYTES": 64}, cores=2) for count in ((8,) if scale == "quick" else (1, 8))]
+
+
+SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "udp": udp, "yield": configured, "spawn": configured,
           "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
           "wake-latency": two_workers, "trim": workers, "fib40": fib40, "skynet": forks(),

@@ -1,4 +1,4 @@
 // An echo server on pirn's engine for epoll.
 #include "../echo_pirn.hpp"
 
-int main(int, char** argv) { return bench::serve_echo(pirn::engine_kind::epoll, argv[1]); }
+int main(int, char** argv) { return bench::serve_echo(bench::epoll, argv[1]); }

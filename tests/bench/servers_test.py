@@ -27,6 +27,13 @@ while True:
         client.sendall(made)
     client.close()
 """
+DATAGRAMS = """#!/usr/bin/env python3
+import socket, sys
+server = socket.socket(type=socket.SOCK_DGRAM)
+server.bind(("127.0.0.1", int(sys.argv[1])))
+while True:
+    server.sendto(*server.recvfrom(65536))
+"""
 ECHO = "answer = lambda request, count: request"
 # Stands for a driver: a row whose value is the number of its arguments.
 DRIVER = """#!/bin/sh
@@ -63,6 +70,8 @@ class ServersTest(unittest.TestCase):
                            "params": {"connections": 3, "bytes": 64, "measure": "p50"}}])
         (row,) = self.measure("http-hello", SERVER.format(answer=http()))
         self.assertEqual((row["params"], row["value"]), ({"connections": 3, "measure": "p50"}, 7))
+        (row,) = self.measure("udp", DATAGRAMS, BYTES=16)
+        self.assertEqual(row["params"], {"connections": 3, "bytes": 16, "measure": "p50"})
 
     def test_the_load_gets_the_server_and_its_address_and_outlives_neither(self):
         server = SERVER.format(answer=ECHO).replace("server =", f"""import os
