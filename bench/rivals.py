@@ -32,6 +32,7 @@ WORKLOADS = {
     "echo": "messages sent back by a server on one core, over many connections in a closed loop; per second of its CPU time",
     "unix": "as echo, over Unix sockets",
     "udp": "datagrams sent back by a server on one core, 32 under way of each client; per second of its CPU time",
+    "idle-connections": "bytes of memory for each idle connection of an echo server, of the process and of the kernel",
     "million": "a million fibers suspended at once: memory and time for each",
     "transfer": "one switch that hands over two values and gets two back, in a ping-pong of two contexts",
     "sum": "one element of a sequence, N down to 1, handed to a consumer that adds it up; the producer is a for or a while",
@@ -68,8 +69,8 @@ WORKLOADS = {
     "client": "one request of an HTTP or an RPC client, many fibers on one core over a network in memory",
     "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",
 }
-# Workloads without a folder of their own: the folder of their implementations.
-FOLDERS = {"unix": "echo"}
+# Workloads that have the implementations of another folder, beside those of their own if they have one.
+SHARED = {"unix": "echo", "idle-connections": "echo"}
 SCRIPTS = (".sh", ".escript")
 SUFFIXES = (".cpp", ".go", ".rs", ".hs", *SCRIPTS)
 
@@ -98,11 +99,15 @@ class Program:
         return self.command if other else [str(OWN_WORDS_BUILD / "rivals" / self.workload / self.impl)]
 
 
+def folders(workload: str) -> list[str]:
+    return [workload, *([SHARED[workload]] if workload in SHARED else [])]
+
+
 def sources(workloads) -> dict[tuple[str, str], Path]:
     """Returns the file of every implementation of the workloads, pirn's own first."""
     found = {}
     for workload in workloads:
-        files = [path for path in (HERE / FOLDERS.get(workload, workload)).iterdir() if path.suffix in SUFFIXES]
+        files = [path for folder in folders(workload) for path in (HERE / folder).glob("*") if path.suffix in SUFFIXES]
         for path in sorted(files, key=lambda path: (path.stem != "pirn", not path.stem.startswith("pirn-"), path.stem)):
             found[workload, path.stem] = path
     return found
@@ -129,9 +134,8 @@ def against(revision: str, workloads) -> list[Program]:
         source.mkdir(parents=True, exist_ok=True)
         archive = subprocess.run(["git", "-C", str(ROOT), "archive", revision], check=True, capture_output=True).stdout
         subprocess.run(["tar", "-x", "-C", str(source)], input=archive, check=True)
-    folders = {workload: source / "bench" / FOLDERS.get(workload, workload) for workload in workloads}
-    files = {(workload, path.stem): path for workload, folder in folders.items() if folder.is_dir()
-             for path in sorted(folder.glob("*.cpp"), key=lambda path: (path.stem != "pirn", path.stem))
+    files = {(workload, path.stem): path for workload in workloads for name in folders(workload)
+             for path in sorted((source / "bench" / name).glob("*.cpp"), key=lambda path: (path.stem != "pirn", path.stem))
              if is_ours(path.stem)}
     if reason := _run(["cmake", "--preset", "bench", "-S", str(source), "-B", str(folder / "build")], cwd=source):
         raise RuntimeError(f"{revision} cannot be configured: {reason}")
@@ -200,7 +204,7 @@ def _build_targets(targets, folder: Path = BUILD) -> dict[str, str]:
 
 def _build_drivers(files) -> dict:
     """Builds the other side of servers."""
-    targets = {key: f"bench_{servers.DRIVERS[key[0]]}" for key in files if key[0] in servers.DRIVERS}
+    targets = {key: f"bench_{servers.DRIVERS[key[0]]}" for key in files if servers.DRIVERS.get(key[0], ".py")[-3:] != ".py"}
     if reason := targets and _configure():
         return {key: f"CMake: {reason}" for key in targets}
     failed = _build_targets(dict.fromkeys(targets.values()))

@@ -206,19 +206,20 @@ class Bench:
             raise BeyondReach(setting.skipped)
         if setting.cores > len(self.cores):
             raise BeyondReach(f"needs {setting.cores} cores, and there are {len(self.cores)}")
+        inputs = {f"PIRN_BENCH_{name}": str(value) for name, value in setting.inputs.items()}
+        environment = self.environment | inputs | setting.variables
         if program.workload in servers.DRIVERS and not program.outside:
             try:
                 return servers.measure(program.workload, program.command, setting, pin, self.cores, self.seconds,
-                                       self.environment, rivals.RIVALS)
+                                       environment, rivals.RIVALS)
             except servers.Refused as reason:
                 raise BeyondReach(str(reason)) from None
         # A rival from outside brings its own client for these and pins both of them.
         where = None if program.workload in servers.DRIVERS else pin(*self.cores[-setting.cores:])
-        inputs = {f"PIRN_BENCH_{name}": str(value) for name, value in setting.inputs.items()}
         command = program.command_with_own_words if setting.own_words else program.command
         try:
             done = subprocess.run(command + [program.workload], capture_output=True, text=True, timeout=LIMIT_S,
-                                  env=self.environment | inputs | setting.variables, preexec_fn=where,
+                                  env=environment, preexec_fn=where,
                                   stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
             if setting.inputs:

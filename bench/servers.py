@@ -6,11 +6,16 @@ import json
 import resource
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+from pathlib import Path
 
+HERE = Path(__file__).resolve().parent
 # The workloads, and the program that loads their servers.
-DRIVERS = {"echo": "stream_driver", "unix": "stream_driver", "http-hello": "stream_driver", "udp": "datagram_driver"}
+DRIVERS = {"echo": "stream_driver", "unix": "stream_driver", "http-hello": "stream_driver", "udp": "datagram_driver",
+           "idle-connections": "idle_connections.py"}
+LIMIT_S = 300  # for the load of one round
 BEYOND = 77  # a program that does not support a setting ends so
 REQUEST = "GET /hello HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 BODY = b"Hello, world!\n"
@@ -27,10 +32,10 @@ def measure(workload, command, setting, pin, cores, seconds, environment, progra
         address = f"{folder}/socket" if workload == "unix" else str(free_port())
         environment = environment | {"PIRN_BENCH_FOLDER": folder}
         with started(command, address, pin(cores[-1]), environment) as server:
-            wait_for(server, _answers if workload == "udp" else connect, address)
+            wait_for(server, _answers if workload == "udp" else _accepts, address)
             load = _load(workload, address, params, server.pid, seconds, programs)
             done = subprocess.run(load, capture_output=True, text=True, preexec_fn=_with_descriptors(pin(cores[0])),
-                                  timeout=60 + seconds)
+                                  timeout=LIMIT_S)
             if done.returncode != 0:
                 reason = (done.stderr.strip() or "the driver ended").splitlines()[-1][:200]
                 raise Refused(reason) if done.returncode == BEYOND else RuntimeError(reason)
@@ -40,13 +45,14 @@ def measure(workload, command, setting, pin, cores, seconds, environment, progra
 
 def _load(workload, address, params, server, seconds, programs) -> list[str]:
     """Returns the command that prints a row for each measure."""
-    connections = str(params["connections"])
+    driver = programs / DRIVERS[workload]
+    load = [str(driver), str(server), str(seconds), address, str(params["connections"])]
+    if driver.suffix == ".py":
+        return [sys.executable, "-B", str(HERE / driver.name), *load[1:]]
     if workload == "http-hello":
         answer = _answer(address)
-        exchange = [str(len(answer)), REQUEST, "HTTP/1.1 200 "]
-    else:
-        exchange = [str(params["bytes"])]
-    return [str(programs / DRIVERS[workload]), str(server), str(seconds), address, connections, *exchange]
+        return [*load, str(len(answer)), REQUEST, "HTTP/1.1 200 "]
+    return [*load, str(params["bytes"])]
 
 
 @contextlib.contextmanager
@@ -81,34 +87,40 @@ def free_port() -> int:
 
 
 def wait_for(server, ask, address) -> None:
-    """Returns when `ask(address)` raises no OSError. Raises Refused if it ends because it has nothing to run on."""
+    """Returns when `ask(address)` raises no OSError. Raises Refused if the server ends because it has nothing to run on."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         if server.poll() is not None:
             reason = f"the server ended: {server.stderr.read().strip()[-200:]}"
             raise Refused(reason) if server.returncode == BEYOND else RuntimeError(reason)
         try:
-            return ask(address).close()
+            return ask(address)
         except OSError:
             time.sleep(0.02)
     raise RuntimeError("the server does not listen")
 
 
-def connect(address: str) -> socket.socket:
-    if not address.startswith("/"):
-        return socket.create_connection(("127.0.0.1", int(address)), timeout=5)
-    made = socket.socket(socket.AF_UNIX)
-    made.connect(address)
+def connect(address: str, kind=socket.SOCK_STREAM) -> socket.socket:
+    of_unix = address.startswith("/")
+    made = socket.socket(socket.AF_UNIX if of_unix else socket.AF_INET, kind)
+    try:
+        made.settimeout(5)
+        made.connect(address if of_unix else ("127.0.0.1", int(address)))
+    except OSError:
+        made.close()
+        raise
     return made
 
 
-def _answers(address: str) -> socket.socket:
-    made = socket.socket(type=socket.SOCK_DGRAM)
-    made.settimeout(0.2)
-    made.connect(("127.0.0.1", int(address)))
-    made.send(b"?")
-    made.recv(1)
-    return made
+def _accepts(address: str) -> None:
+    connect(address).close()
+
+
+def _answers(address: str) -> None:
+    with connect(address, socket.SOCK_DGRAM) as client:
+        client.settimeout(0.2)
+        client.send(b"?")
+        client.recv(1)
 
 
 def _answer(address) -> bytes:

@@ -10,10 +10,11 @@ daemon off;
 master_process off;
 error_log stderr;
 pid $folder/pid;
-events { worker_connections 4096; }
+events { worker_connections $((PIRN_BENCH_CONNECTIONS + 1000)); }
 http {
   access_log off;
   keepalive_requests 1000000000;
+  keepalive_timeout 1h;
   client_body_temp_path $folder/body;
   proxy_temp_path $folder/proxy;
   fastcgi_temp_path $folder/fastcgi;

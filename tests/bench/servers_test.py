@@ -59,9 +59,10 @@ class ServersTest(unittest.TestCase):
         return [str(path)]
 
     def measure(self, workload: str, server: str, driver: str = DRIVER, **inputs):
-        self.script(servers.DRIVERS[workload], driver)
+        if not servers.DRIVERS[workload].endswith(".py"):
+            self.script(servers.DRIVERS[workload], driver)
         setting = settings.Setting({"CONNECTIONS": 3} | inputs, cores=2)
-        return servers.measure(workload, self.script("server", server), setting, lambda core: lambda: None, [0, 1], 1,
+        return servers.measure(workload, self.script("server", server), setting, lambda core: lambda: None, [0, 1], 0.1,
                                dict(os.environ), self.folder)
 
     def test_rows_have_the_inputs_and_the_measure(self):
@@ -95,6 +96,31 @@ server =""")
                              "end": http().replace("return", "return None if count == 2 else")}.items():
             with self.subTest(name), self.assertRaisesRegex(RuntimeError, "check failed"):
                 self.measure("http-hello", SERVER.format(answer=answer))
+
+    def test_idle_connections_are_answered_once_and_measured(self):
+        many = """#!/usr/bin/env python3
+import selectors, socket, sys
+server, all = socket.create_server(("127.0.0.1", int(sys.argv[1]))), selectors.DefaultSelector()
+all.register(server, selectors.EVENT_READ)
+while True:
+    for key, _ in all.select():
+        if key.fileobj is server:
+            all.register(server.accept()[0], selectors.EVENT_READ)
+            continue
+        if request := key.fileobj.recv(4096):
+            key.fileobj.sendall(request)
+        else:
+            all.unregister(key.fileobj)
+            key.fileobj.close()
+"""
+        rows = self.measure("idle-connections", many, CONNECTIONS=150)
+        self.assertEqual([row["params"] for row in rows], [{"connections": 150, "measure": "process"},
+                                                           {"connections": 150, "measure": "kernel"}])
+        self.assertGreater(rows[0]["value"], 0)
+        with self.assertRaisesRegex(RuntimeError, "closed connections"):
+            self.measure("idle-connections", many.replace("else:", "if len(all.get_map()) > 120:"), CONNECTIONS=150)
+        with self.assertRaisesRegex(servers.Refused, "descriptors"):
+            self.measure("idle-connections", many, CONNECTIONS=10_000_000)
 
     def test_every_workload_of_servers_is_measured_over_connections(self):
         for workload in servers.DRIVERS:
