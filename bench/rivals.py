@@ -33,6 +33,7 @@ WORKLOADS = {
     "unix": "as echo, over Unix sockets",
     "udp": "datagrams sent back by a server on one core, 32 under way of each client; per second of its CPU time",
     "idle-connections": "bytes of memory for each idle connection of an echo server, of the process and of the kernel",
+    "file": "reads of a file: 4 KiB at random, from the page cache or with O_DIRECT; 1 MiB one after the other; beside others",
     "million": "a million fibers suspended at once: memory and time for each",
     "transfer": "one switch that hands over two values and gets two back, in a ping-pong of two contexts",
     "sum": "one element of a sequence, N down to 1, handed to a consumer that adds it up; the producer is a for or a while",

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import counts
+import files
 import page
 import plot
 import report
@@ -27,8 +28,9 @@ from rivals import WORKLOADS
 # Inputs that all languages share. A program finds them in its environment as PIRN_BENCH_<name>.
 INPUTS = {"FIBERS": 10, "BATCH": 1000, "STACK": 65536, "BLOCK_MS": 5, "BLOCKS": 15, "MILLION": 1_000_000, "SECONDS": 3,
           "DISKS_FIRST": 1, "DISKS_LAST": 20, "NODES": 1_000_000, "SEND_MB": 100, "KEYS": 10_000, "UNDER_WAY": 16,
-          "IDLE_SECONDS": 10, "CLIENTS": 32}
-QUICK = {"BLOCK_MS": 2, "BLOCKS": 7, "MILLION": 100_000, "SECONDS": 1, "IDLE_SECONDS": 1, "SEND_MB": 10, "NODES": 100_000}
+          "IDLE_SECONDS": 10, "CLIENTS": 32, "FILE_MB": 512}
+QUICK = {"BLOCK_MS": 2, "BLOCKS": 7, "MILLION": 100_000, "SECONDS": 1, "IDLE_SECONDS": 1, "SEND_MB": 10, "NODES": 100_000,
+         "FILE_MB": 64}
 LIMIT_S = 300  # for one program in one round, or for one setting of it
 BEYOND = 77  # exit status of a program that does not support a setting
 
@@ -103,10 +105,10 @@ class Bench:
         self.scale = "quick" if options.quick else "sweep" if getattr(options, "sweep", False) else "normal"
         self.cores = sorted(os.sched_getaffinity(0))
         inputs = INPUTS | (QUICK if options.quick else {})
-        self.environment = dict(os.environ, PIRN_BENCH_BUILD=str(rivals.BUILD),
+        self.environment = dict(os.environ, PIRN_BENCH_BUILD=str(rivals.BUILD), PIRN_BENCH_FILE=str(rivals.BUILD / "file"),
                                 PIRN_BENCH_SERVER_CORE=str(self.cores[-1]), PIRN_BENCH_CLIENT_CORE=str(self.cores[0]))
         self.environment |= {f"PIRN_BENCH_{name}": str(value) for name, value in inputs.items()}
-        self.seconds = inputs["SECONDS"]
+        self.seconds, self.file_mib = inputs["SECONDS"], inputs["FILE_MB"]
         self.results = report.Results()
         self.programs = programs
         self.skipped = []
@@ -216,6 +218,8 @@ class Bench:
                 raise BeyondReach(str(reason)) from None
         # A rival from outside brings its own client for these and pins both of them.
         where = None if program.workload in servers.DRIVERS else pin(*self.cores[-setting.cores:])
+        if program.workload == "file":
+            files.prepare(rivals.BUILD / "file", self.file_mib, setting.inputs["ACCESS"])
         command = program.command_with_own_words if setting.own_words else program.command
         try:
             done = subprocess.run(command + [program.workload], capture_output=True, text=True, timeout=LIMIT_S,

@@ -179,14 +179,24 @@ def idle_connections(scale: str) -> list[Setting]:
     return [Setting({"CONNECTIONS": count}, cores=2) for count in ((1000,) if scale == "quick" else (10_000, 100_000))]
 
 
-SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "udp": udp, "idle-connections": idle_connections,
+def file(scale: str) -> list[Setting]:
+    """Returns settings of the access, of the readers at once and of the bytes of a read. No program of fio's has a
+    neighbour for the cold reads, and it costs more than a cached one."""
+    depths = (32,) if scale == "quick" else (1, 8, 32, 128)
+    chosen = [("cached", 1, 4096), *(("direct", depth, 4096) for depth in depths), ("sequential", 1, 1 << 20), ("cold", 1, 1 << 20)]
+    without = {"cached": ("fio-psync", "fio-uring"), "cold": ("fio-psync", "fio-uring", "pthread")}
+    return [Setting({"ACCESS": access, "DEPTH": depth, "BYTES": size}, without=without.get(access, ()))
+            for access, depth, size in chosen]
+
+
+SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "udp": udp, "idle-connections": idle_connections, "file": file,
           "yield": configured, "spawn": configured,
           "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
           "wake-latency": two_workers, "trim": workers, "fib40": fib40, "skynet": forks(),
           "nqueens": forks("QUEENS", 9, 12), "matmul": forks("MATRIX", 256, 1024), "aco": aco, "memory": memory}
 # The rounds without --rounds: of the workloads in SWEEPS, and of the others. Memory and state are the same every time.
-SWEPT_ROUNDS, ROUNDS = {"echo": 3, "unix": 3, "udp": 3, "idle-connections": 1, "ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "spread-counts": 1, "trim": 3, "idle": 3,
+SWEPT_ROUNDS, ROUNDS = {"echo": 3, "unix": 3, "udp": 3, "idle-connections": 1, "file": 3, "ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "spread-counts": 1, "trim": 3, "idle": 3,
                         "fib40": 1, "matmul": 3}, 9
 
 
