@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -37,6 +38,7 @@ class request_log {
     std::sort(took_.begin(), took_.end());
   }
 
+  [[nodiscard]] std::size_t count() const { return took_.size(); }
   [[nodiscard]] bool empty() const { return took_.empty() || cpu_time_ <= 0; }
   /// Calls print(measure, unit, value) for each figure.
   template <class Print>

@@ -11,10 +11,13 @@ import rivals  # noqa: E402
 import servers  # noqa: E402
 import settings  # noqa: E402
 
+# The beginning of servers that end in any case.
+HEAD = """#!/usr/bin/env python3
+import selectors, signal, socket, sys
+signal.alarm(60)
+"""
 # Serves one connection at a time: by `answer(request, how many there were)`, which returns None to hang up.
-SERVER = """#!/usr/bin/env python3
-import socket, sys
-{answer}
+SERVER = HEAD + """{answer}
 server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 while True:
     client = server.accept()[0]
@@ -27,9 +30,7 @@ while True:
         client.sendall(made)
     client.close()
 """
-DATAGRAMS = """#!/usr/bin/env python3
-import socket, sys
-server = socket.socket(type=socket.SOCK_DGRAM)
+DATAGRAMS = HEAD + """server = socket.socket(type=socket.SOCK_DGRAM)
 server.bind(("127.0.0.1", int(sys.argv[1])))
 while True:
     server.sendto(*server.recvfrom(65536))
@@ -98,9 +99,7 @@ server =""")
                 self.measure("http-hello", SERVER.format(answer=answer))
 
     def test_idle_connections_are_answered_once_and_measured(self):
-        many = """#!/usr/bin/env python3
-import selectors, socket, sys
-server, all = socket.create_server(("127.0.0.1", int(sys.argv[1]))), selectors.DefaultSelector()
+        many = HEAD + """server, all = socket.create_server(("127.0.0.1", int(sys.argv[1]))), selectors.DefaultSelector()
 all.register(server, selectors.EVENT_READ)
 while True:
     for key, _ in all.select():
