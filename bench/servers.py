@@ -16,6 +16,7 @@ HERE = Path(__file__).resolve().parent
 DRIVERS = {"echo": "stream_driver", "unix": "stream_driver", "http-hello": "stream_driver", "udp": "datagram_driver",
            "idle-connections": "idle_connections.py"}
 LIMIT_S = 300  # for the load of one round
+PATIENCE_S = 30  # for a server to start, and for an answer before the measured ones
 BEYOND = 77  # a program that does not support a setting ends so
 REQUEST = "GET /hello HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 BODY = b"Hello, world!\n"
@@ -88,7 +89,7 @@ def free_port() -> int:
 
 def wait_for(server, ask, address) -> None:
     """Returns when `ask(address)` raises no OSError. Raises Refused if the server ends because it has nothing to run on."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if server.poll() is not None:
             reason = f"the server ended: {server.stderr.read().strip()[-200:]}"
@@ -104,7 +105,7 @@ def connect(address: str, kind=socket.SOCK_STREAM) -> socket.socket:
     of_unix = address.startswith("/")
     made = socket.socket(socket.AF_UNIX if of_unix else socket.AF_INET, kind)
     try:
-        made.settimeout(5)
+        made.settimeout(PATIENCE_S)
         made.connect(address if of_unix else ("127.0.0.1", int(address)))
     except OSError:
         made.close()
