@@ -152,6 +152,17 @@ DECIDING = [
      "made a call which used 8 KiB of stack.",
      [("memory, B", "million", {"measure": "memory"}, "B"), ("creation, ns", "million", {"measure": "create"}, "ns"),
       ("deep, B", "memory", {"state": "deep", "units": 1_000_000}, "B")]),
+    ("Echo server", "Messages of 64 bytes sent back in a second of the server's CPU time, and the 99th percentile of the time until one is "
+     "back, over so many connections, the server on one core and its load on another. Ratios are to the default engine.",
+     [*((f"{count}", "echo", {"bytes": 64, "connections": count, "measure": "per-cpu"}, "requests/s") for count in (8, 100, 1000)),
+      ("p99 at 100, ns", "echo", {"bytes": 64, "connections": 100, "measure": "p99"}, "ns")]),
+    ("Files", "Reads in a second of CPU time: 4 KiB from the page cache, 4 KiB with O_DIRECT by 32 readers; and the longest wait of "
+     "a fiber beside 400 reads of 1 MiB that are not cached. Ratios are to the default engine.",
+     [("cached", "file", {"access": "cached", "measure": "per-cpu"}, "requests/s"),
+      ("O_DIRECT", "file", {"access": "direct", "depth": 32, "measure": "per-cpu"}, "requests/s"),
+      ("longest wait, ns", "file", {"access": "cold", "measure": "longest-wait"}, "ns")]),
+    ("Idle connections", "Bytes of the process for each of 10,000 connections of an echo server. Ratios are to the default engine.",
+     [("memory, B", "idle-connections", {"connections": 10_000, "measure": "process"}, "B")]),
     ("Web server", "`GET /hello` over 100 connections, the server on one core and its load on another.",
      [("requests/s", "http-hello", {"connections": 100, "measure": "throughput"}, "requests/s"),
       ("p99, ns", "http-hello", {"connections": 100, "measure": "p99"}, "ns")]),
@@ -194,7 +205,7 @@ def deciding_table(record: Record, title: str, sentence: str, columns) -> str:
     def cell(impl: str, unit: str, values: dict[str, float]) -> str:
         if impl not in values:
             return ""
-        whole = values.get("pirn")
+        whole = values.get("pirn", values.get("pirn-epoll"))
         return report.in_short(values[impl], unit) + (f" ({values[impl] / whole:.2f})" if whole else "")
 
     impls = sorted(dict.fromkeys(impl for _, _, values in found for impl in values), key=merit)

@@ -27,6 +27,8 @@ COLOURS = {
     "boost-coroutine2": "#60a5fa", "boost-fcontext": "#93c5fd", "corosensei": "#0f766e", "cpp20": "#4d7c0f", "pthread": "#64748b",
     "pth": "#94a3b8", "st": "#475569", "nginx": "#15803d", "callback": "#334155", "openmp": "#a21caf", "rayon": "#db2777",
     "tbb": "#6d28d9", "erlang": "#be185d", "ghc": "#86198f", "serial": "#1f2937",
+    "pirn-epoll": "#fb7185", "pirn-uring": "#be123c", "asio": "#1e40af", "asio-co": "#2563eb", "libuv": "#0d9488",
+    "limit-epoll": "#9ca3af", "limit-uring": "#4b5563", "may-minihttp": "#c026d3",
 }
 WARM = ("#fb923c", "#e11d48", "#fbbf24", "#f43f5e", "#92400e", "#fda4af", "#7c2d12", "#fdba74")
 COLD = ("#14b8a6", "#0284c7", "#8b5cf6", "#65a30d", "#6b7280", "#06b6d4", "#4f46e5", "#059669")

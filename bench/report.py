@@ -26,7 +26,13 @@ class Grid:
     drawn: dict = field(default_factory=dict)  # the only values of a parameter that are drawn
 
 
+OF_SERVERS = Grid(("bytes", "connections"), panels=("measure", "bytes"), x="connections")
 GRIDS = {
+    "echo": OF_SERVERS,
+    "unix": OF_SERVERS,
+    "udp": OF_SERVERS,
+    "http-hello": Grid(("connections",), panels=("measure",), x="connections"),
+    "file": Grid(("access", "depth"), ("bytes",), ("measure",), "depth", drawn={"access": ("direct",)}),
     "ring": Grid(("coroutines",), ("M",), ("N",), "coroutines", {"D": 0, "P": 1}),
     "threadring": Grid(("processes",), x="processes"),
     "aco": Grid(("coroutines", "image"), (), ("op", "coroutines"), "image",

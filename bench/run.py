@@ -53,7 +53,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="list workloads and implementations, and measure nothing")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the rows to FILE")
     parser.add_argument("--rounds", metavar="N", type=int, help=f"rounds (default {settings.rounds_text()}; with --quick 3)")
-    parser.add_argument("--quick", action="store_true", help="short loops: under two minutes for everything")
+    parser.add_argument("--quick", action="store_true", help="short loops and few settings: minutes for everything")
     parser.add_argument("--sweep", action="store_true",
                         help=f"measure {', '.join(settings.SWEEPS)} at all their settings, which takes hours")
     parser.add_argument("--rivals", metavar="DIR", type=Path, action="append", default=[],

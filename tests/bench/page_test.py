@@ -63,6 +63,17 @@ class PageTest(unittest.TestCase):
         self.assertIn("| st | 5.00 (2.50) |  |", made)
         self.assertNotIn("Web server", made, "nothing of it was measured")
 
+    def test_where_pirn_has_two_engines_ratios_are_to_the_default_one(self):
+        record = page.Record(HERE)
+        made = report.Results()
+        for impl, connections, value in (("pirn-epoll", 8, 100.0), ("pirn-uring", 8, 120.0), ("go", 8, 50.0), ("go", 1000, 40.0)):
+            made.add({"unit": "requests/s", "value": value,
+                      "params": {"connections": connections, "bytes": 64, "measure": "per-cpu"}}, "echo", impl)
+        record.take("echo", made)
+        made = page.summary(record)
+        self.assertIn("| pirn-uring | 120 (1.20) |  |", made)
+        self.assertIn("| go | 50.00 (0.50) | 40.00 |", made)
+
     def test_a_column_is_the_setting_with_fewest_other_parameters(self):
         record = page.Record(HERE)
         made = report.Results()

@@ -86,6 +86,21 @@ class GridTest(unittest.TestCase):
         self.assertEqual(heading[1:], ["coroutines=100 image=8", "coroutines=100 image=120"])
         self.assertEqual(lines, [["pirn-copy", "10.00 (1.00)", "-"], ["libaco", "25.00 (2.50)", "25.00"]])
 
+    def test_servers_have_a_table_for_each_measure_and_a_picture_for_each_of_bytes(self):
+        made = report.Results()
+        for measure, unit in (("per-cpu", "requests/s"), ("p99", "ns")):
+            for connections in (8, 100):
+                for size in (64, 4096):
+                    for impl, share in (("pirn-epoll", 1.0), ("go", 0.5)):
+                        made.add({"unit": unit, "value": share * size,
+                                  "params": {"connections": connections, "bytes": size, "measure": measure}}, "echo", impl)
+        (_, _, times), (title, heading, lines) = report.tables(made, ["echo"])
+        self.assertEqual(title, "echo measure=per-cpu (requests/s; in brackets: of pirn-epoll)")
+        self.assertEqual(heading[1:], [f"bytes={size} connections={count}" for size in (64, 4096) for count in (8, 100)])
+        self.assertEqual([line[0] for line in lines], ["pirn-epoll", "go"])
+        self.assertEqual([line[0] for line in times], ["go", "pirn-epoll"], "less is better")
+        self.assertEqual(len(plot.pictures("echo", made.rows(["echo"]))), 4)
+
     def test_a_picture_has_a_panel_for_each_value_and_of_others_only_the_usual_lines(self):
         rows = ring().rows(["ring"])
         panels = plot.grid_panels(rows, report.GRIDS["ring"])
