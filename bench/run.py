@@ -223,8 +223,7 @@ class Bench:
         command = program.command_with_own_words if setting.own_words else program.command
         try:
             done = subprocess.run(command + [program.workload], capture_output=True, text=True, timeout=LIMIT_S,
-                                  env=environment, preexec_fn=where,
-                                  stdin=subprocess.DEVNULL)
+                                  env=environment, preexec_fn=where, stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
             if setting.inputs:
                 raise BeyondReach(f"takes more than {LIMIT_S} s") from None

@@ -33,7 +33,7 @@ def measure(workload, command, setting, pin, cores, seconds, environment, progra
         address = f"{folder}/socket" if workload == "unix" else str(free_port())
         environment = environment | {"PIRN_BENCH_FOLDER": folder}
         with started(command, address, pin(cores[-1]), environment) as server:
-            wait_for(server, _answers if workload == "udp" else _accepts, address)
+            wait_for(server, _sends_back if workload == "udp" else _accepts, address)
             load = _load(workload, address, params, server.pid, seconds, programs)
             done = subprocess.run(load, capture_output=True, text=True, preexec_fn=_with_descriptors(pin(cores[0])),
                                   timeout=LIMIT_S)
@@ -117,7 +117,7 @@ def _accepts(address: str) -> None:
     connect(address).close()
 
 
-def _answers(address: str) -> None:
+def _sends_back(address: str) -> None:
     with connect(address, socket.SOCK_DGRAM) as client:
         client.settimeout(0.2)
         client.send(b"?")
