@@ -9,7 +9,7 @@ import gains
 from rivals import WORKLOADS
 
 # The implementation by which the others of a workload are divided, where it is not pirn.
-BASES = {"hanoi": "callback", "client": "classic", "ring": "pirn-swap", "aco": "pirn-copy"}
+BASES = {"hanoi": "callback", "client": "classic", "ring": "pirn-swap", "aco": "pirn-copy", "file": "pirn-epoll"}
 # Workloads measured at many values of a parameter: their tables have a column for each value.
 SERIES = {"hanoi": "disks"}
 
