@@ -119,6 +119,65 @@ TEST(http, who_does_not_finish_asking_is_told_so_in_time) {
   EXPECT_TRUE(found) << found.text();
 }
 
+/// Sends a body in `parts` parts, one every 20 ms, and returns the answer.
+std::string answer_to_body_in(std::size_t parts, std::size_t part) {
+  auto stream = std::move(tcp_stream::connect(here).value());
+  sim::check(stream
+                 .write("POST / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: " +
+                        std::to_string(parts * part) + "\r\n\r\n")
+                 .has_value());
+  fiber sender = spawn([&] {
+    for (std::size_t i = 0; i < parts && stream.write(std::string(part, 'b')); ++i) {
+      if (!this_fiber::sleep_for(20ms)) {
+        break;
+      }
+    }
+  });
+  const std::string answer = rest_of(stream);
+  sender.request_stop();
+  sender.join();
+  return answer;
+}
+
+// In virtual time, since a real clock under load delays the parts that keep the pace.
+TEST(http, a_body_that_does_not_keep_the_pace_is_cut_off) {
+  const auto program = [](std::size_t parts, std::size_t part, http::server_options options, std::string_view status,
+                          std::chrono::milliseconds at) {
+    options.body_timeout = 1h;
+    const sim::result found = explore_and_print(
+        [&] {
+          serve(
+              [&](http::server&) {
+                sim::check(answer_to_body_in(parts, part).starts_with("HTTP/1.1 " + std::string(status)));
+                sim::check(sim::elapsed() >= at && sim::elapsed() < at + 50ms);
+              },
+              true, options);
+        },
+        randomly(10));
+    EXPECT_TRUE(found) << found.text();
+  };
+  const http::server_options usual{.body_rate = 1000, .body_grace = 500ms};
+  program(100, 100, usual, "200", 99 * 20ms);
+  program(1000, 1, usual, "408", 520ms);
+  program(6, 1, {.body_rate = 0, .body_grace = 1ms}, "200", 5 * 20ms);
+}
+
+TEST(http, many_bytes_at_the_beginning_of_a_body_do_not_count_for_ever) {
+  const sim::result found = explore_and_print(
+      [] {
+        serve(
+            [](http::server&) {
+              const std::string begin =
+                  "POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 50000\r\n\r\n" + std::string(49'999, 'b');
+              sim::check(ask(begin).starts_with("HTTP/1.1 408 "));
+              sim::check(sim::elapsed() >= 200ms && sim::elapsed() < 250ms);
+            },
+            true, {.body_timeout = 1h, .body_rate = 1, .body_grace = 100ms});
+      },
+      randomly(20));
+  EXPECT_TRUE(found) << found.text();
+}
+
 TEST(http, is_answered_in_pieces) {
   const sim::result found = explore_and_print([] { serve([](http::server&) { sim::check(is_yes(ask(get))); }); },
                                               randomly(1000, {.short_transfers = true, .max_per_execution = 200}));
