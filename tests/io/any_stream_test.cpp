@@ -271,6 +271,15 @@ TEST(copy, says_how_far_it_came) {
   EXPECT_EQ(copy(empty, closed).error, io_error::closed);
 }
 
+TEST(copy, is_selected_where_std_copy_is_found_too) {
+  auto [a, b] = memory_stream::pair();
+  auto [c, d] = memory_stream::pair();
+  EXPECT_EQ(copy(b, c, 0ms).error, io_error::timed_out);
+  EXPECT_EQ(copy(b, c, std::chrono::steady_clock::now()).error, io_error::timed_out);
+  EXPECT_EQ(copy(b, c, std::chrono::system_clock::now()).error, io_error::timed_out);
+  EXPECT_EQ(pirn::copy(b, c, pirn::time_limit()).error, io_error::timed_out);
+}
+
 TEST(copy, a_stop_ends_it) {
   pirn::runtime runtime({.workers = 1});
   runtime.run([] {

@@ -1,6 +1,8 @@
 // Copying from one stream to another, and writing that says how much was written.
 #pragma once
 
+#include <concepts>
+
 #include "pirn/io/detail/erased_stream.hpp"
 #include "pirn/io/detail/whole_calls.hpp"
 
@@ -29,6 +31,14 @@ namespace detail {
 template <readable_stream From, writable_stream To>
 [[nodiscard]] copy_result copy(From& from, To& to, time_limit deadline = platform::never) {
   return detail::copy(detail::erased_stream::refer(from), detail::erased_stream::refer(to), deadline);
+}
+
+/// As `copy` of two types, for a time of std::chrono. Without it an unqualified call would select std::copy, which
+/// argument dependent lookup finds; where the deadline is a `time_limit` it still does, so qualify that call.
+template <readable_stream S, template <class...> class Time, class... Of>
+  requires writable_stream<S> && std::convertible_to<Time<Of...>, time_limit>
+[[nodiscard]] copy_result copy(S& from, S& to, Time<Of...> deadline) {
+  return copy<S, S>(from, to, time_limit(deadline));
 }
 
 /// Writes all of `parts`, as `write` of a stream does. The result says how much was written, also after an error;
