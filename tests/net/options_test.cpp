@@ -218,6 +218,7 @@ TEST(inherited_sockets, wrong_variables_are_errors) {
     for (const char* wrong : {"", "x", "-1", "1x", " 1", "4097", "99999999999"}) {
       EXPECT_EQ(taken_with(self, wrong, "a"), io_error::bad_syntax) << wrong;
     }
+    EXPECT_EQ(taken_with(self, "4097", std::string(4096, ':')), io_error::bad_syntax);
     EXPECT_EQ(taken_with("x", "1", "a"), io_error::bad_syntax);
     EXPECT_EQ(taken_with(self, "1", "a:b"), io_error::bad_syntax);
     EXPECT_EQ(taken_with(self, "4000", std::string(3999, ':')), std::errc::bad_file_descriptor);
