@@ -327,6 +327,7 @@ TEST(descriptor_passing, has_limits) {
   auto [one, other] = unix_stream::pair().value();
   const std::vector<int> many(unix_stream::max_descriptors + 1, one.native());
   EXPECT_EQ(one.send_descriptors(many, "a", 1).error(), std::errc::invalid_argument);
+  EXPECT_EQ(one.send_descriptors(std::vector<int>(1000, one.native()), "a", 1).error(), std::errc::invalid_argument);
   EXPECT_EQ(one.send_descriptors({}, "", 0).error(), std::errc::invalid_argument);
   const int wrong[] = {one.native(), 1 << 20};
   EXPECT_EQ(one.send_descriptors(wrong, "a", 1).error(), std::errc::bad_file_descriptor);
