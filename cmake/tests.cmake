@@ -147,11 +147,9 @@ foreach(source IN LISTS sources)
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800 RUN_SERIAL ON)
   else()
     pirn_test(${name} ${folder})
-    if(layer MATCHES "^(io|net)$" OR (layer STREQUAL "http" AND NOT PIRN_SANITIZE MATCHES "thread" AND NOT name STREQUAL
-                                                                                             "http_memory_test"))
+    if(layer MATCHES "^(io|net|http)$" AND NOT name STREQUAL "http_memory_test")
       # The same program with the other engine, where the kernel allows it. With io_uring the C library's allocator keeps
-      # some 50 KiB for each connection that has sent a large request. ThreadSanitizer does not see what the kernel
-      # receives, so it takes a client that looks at its server's variables after an answer for a race.
+      # some 50 KiB for each connection that has sent a large request.
       add_test(NAME ${name}_uring COMMAND ${name})
       pirn_test(${name}_uring ${folder})
       set_property(TEST ${name}_uring APPEND PROPERTY ENVIRONMENT PIRN_ENGINE=uring)

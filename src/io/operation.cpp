@@ -13,6 +13,7 @@
 
 #include "detail/system.hpp"
 #include "io/attempt.hpp"
+#include "io/kernel_access.hpp"
 #include "pirn/fiber/blocking.hpp"
 #include "pirn/fiber/expert/completion.hpp"
 
@@ -315,6 +316,8 @@ class operation_runner {
     if (op_.on_ != nullptr) {
       request.descriptor = native();
     }
+    const detail::kernel_access access(request);
+    access.begin();
     completion under_way(request);
     const request_of_descriptor known(op_.on_, under_way);
     const std::optional<completion::ending> end = under_way.run(deadline_, what_is_awaited());
@@ -325,6 +328,7 @@ class operation_runner {
       return fail(end->why == wake_reason::notified ? make_error_code(io_error::closed)
                                                     : make_error_code(detail::error_of(end->why)));
     }
+    access.end(end->result);
     note_received(end->result);
     return result_of(end->result);
   }

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "detail/sandbox.hpp"
@@ -243,6 +244,27 @@ TEST(uring, a_stream_is_read_by_every_kind_of_caller) {
   }
 }
 
+// ThreadSanitizer has to know that.
+TEST(uring, bytes_order_what_their_sender_did_before_what_their_receiver_does) {
+  pirn::runtime runtime({.workers = 1, .engine = engine_kind::uring});
+  pair_of_sockets s;
+  std::thread sender;
+  int value = 0;
+  runtime.run([&] {
+    pirn::fiber starter = pirn::spawn([&] {
+      sender = std::thread([&] {
+        value = 1;
+        EXPECT_EQ(::send(s.a.native(), "x", 1, 0), 1);
+      });
+    });
+    char byte;
+    EXPECT_EQ(perform(operation::receive(s.b, &byte, 1)), 1);
+    EXPECT_EQ(value, 1);
+    starter.join();
+  });
+  sender.join();
+}
+
 TEST(uring, idle_workers_wait_without_cpu_time) {
   pirn::runtime runtime({.workers = 2, .engine = engine_kind::uring});
   runtime.run([] { EXPECT_TRUE(pirn::this_fiber::sleep_for(2ms)); });
@@ -277,6 +299,45 @@ TEST_F(uring_death, a_container_refuses_it) {
         << refusal.reason;
   }
 }
+
+#if defined(PIRN_TSAN)
+
+/// Performs `into_memory` while a thread writes to the memory, which ThreadSanitizer has to report.
+template <class Operation>
+void race_with_the_kernel(Operation into_memory) {
+  pirn::runtime runtime({.workers = 1, .engine = engine_kind::uring});
+  std::thread other;
+  runtime.run([&] {
+    char byte = 0;
+    other = std::thread([&byte] { static_cast<volatile char&>(byte) = 1; });
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(20ms));
+    EXPECT_EQ(into_memory(byte), 1);
+    other.join();
+  });
+  std::abort();  // reached only when no race was reported
+}
+
+TEST_F(uring_death, a_race_with_a_receive_is_found) {
+  EXPECT_DEATH(race_with_the_kernel([](char& byte) {
+                 pair_of_sockets s;
+                 pirn::fiber sender = pirn::spawn([&] { EXPECT_EQ(s.a.write("x", 1), 1u); });
+                 const auto got = perform(operation::receive(s.b, &byte, 1));
+                 sender.join();
+                 return got;
+               }),
+               "data race");
+}
+
+TEST_F(uring_death, a_race_with_the_read_of_a_file_is_found) {
+  EXPECT_DEATH(race_with_the_kernel([](char& byte) {
+                 descriptor file(static_cast<int>(perform(operation::open("/proc/self/exe", O_RDONLY)).value()));
+                 const ::iovec into[] = {{&byte, 1}};
+                 return perform(operation::read_at(file, into, 0, pirn::page_cache::bypass));
+               }),
+               "data race");
+}
+
+#endif
 
 TEST_F(uring_death, a_request_in_a_forked_process_is_diagnosed) {
   EXPECT_DEATH(
