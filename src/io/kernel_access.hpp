@@ -1,5 +1,5 @@
-// Reports the memory accesses of a request to ThreadSanitizer, which intercepts calls of the C library and so sees
-// nothing of a request that the kernel carries out by a ring: neither the access nor that a send comes before a receive.
+// Reports the memory accesses of a request to ThreadSanitizer. It intercepts calls of the C library, so it sees nothing
+// of a request that the kernel carries out by a ring: neither the access nor that a send comes before a receive.
 #pragma once
 
 #include "pirn/fiber/expert/completion.hpp"
