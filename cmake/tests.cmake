@@ -147,9 +147,8 @@ foreach(source IN LISTS sources)
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800 RUN_SERIAL ON)
   else()
     pirn_test(${name} ${folder})
-    if(layer MATCHES "^(io|net|http)$" AND NOT name STREQUAL "http_memory_test")
-      # The same program with the other engine, where the kernel allows it. With io_uring the C library's allocator keeps
-      # some 50 KiB for each connection that has sent a large request.
+    if(layer MATCHES "^(io|net|http)$")
+      # The same program with the other engine, where the kernel allows it.
       add_test(NAME ${name}_uring COMMAND ${name})
       pirn_test(${name}_uring ${folder})
       set_property(TEST ${name}_uring APPEND PROPERTY ENVIRONMENT PIRN_ENGINE=uring)

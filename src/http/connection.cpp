@@ -175,6 +175,9 @@ void connection::grow(std::size_t capacity) {
   if (filled_ > 0) {
     std::memcpy(larger.get(), input_.get(), filled_);
   }
+  if (first_ == nullptr) {
+    first_ = std::move(input_);
+  }
   input_ = std::move(larger);
   capacity_ = capacity;
 }
@@ -227,9 +230,8 @@ bool connection::receive_first() {
   if (capacity_ > first_capacity) {
     // The buffer does not shrink to nothing: the last read may have stopped at its end, with the next request behind
     // it. Only a read that fills less than the buffer shows that there is nothing more to read yet.
-    input_.reset();
-    capacity_ = 0;
-    grow(std::min(first_capacity, owner_.options.header_limit));
+    input_ = std::move(first_);
+    capacity_ = std::min(first_capacity, owner_.options.header_limit);
   }
   if (held_elsewhere() > max_held_idle) {
     release_buffers();

@@ -101,6 +101,9 @@ class connection {
   bool listed_as_waiting_ = false;  ///< in server_state, under its lock
 
   std::unique_ptr<char[]> input_;
+  /// The buffer from before `input_` grew. It is kept: a new one would lie behind freed memory of large requests, which
+  /// the C library then cannot give back to the system.
+  std::unique_ptr<char[]> first_;
   std::size_t capacity_ = 0;
   std::size_t begin_ = 0;
   std::size_t parsed_ = 0;
