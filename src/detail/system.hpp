@@ -1,13 +1,18 @@
 // The system calls on descriptors and sockets. In an exploration (pirn/sim/explore.hpp) they are those of
-// src/sim/system.cpp, which has a network in memory. Elsewhere they are other names of the kernel's.
+// src/sim/system.cpp and file_calls.cpp, which have a network and a disk in memory. Elsewhere they are other names of
+// the kernel's.
 #pragma once
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -50,6 +55,23 @@ int unlink(const char* path) noexcept;
 int poll(::pollfd* interests, ::nfds_t count, int milliseconds) noexcept;
 int fcntl(int descriptor, int command, int argument = 0) noexcept;
 int ioctl(int descriptor, unsigned long command, int* value) noexcept;
+ssize_t readv(int descriptor, const ::iovec* parts, int count) noexcept;
+ssize_t writev(int descriptor, const ::iovec* parts, int count) noexcept;
+int pipe2(int* ends, int flags) noexcept;
+int fstat(int descriptor, struct ::stat* into) noexcept;
+int openat(int folder, const char* path, int flags, ::mode_t mode = 0) noexcept;
+ssize_t preadv(int descriptor, const ::iovec* parts, int count, ::off_t offset) noexcept;
+ssize_t preadv2(int descriptor, const ::iovec* parts, int count, ::off_t offset, int flags) noexcept;
+ssize_t pwritev(int descriptor, const ::iovec* parts, int count, ::off_t offset) noexcept;
+int fsync(int descriptor) noexcept;
+int fdatasync(int descriptor) noexcept;
+int ftruncate(int descriptor, ::off_t size) noexcept;
+int statx(int folder, const char* path, int flags, unsigned mask, struct ::statx* into) noexcept;
+void* mmap(void* at, std::size_t size, int protection, int flags, int descriptor, ::off_t offset) noexcept;
+ssize_t getdents64(int descriptor, void* into, std::size_t size) noexcept;
+int mkdir(const char* path, ::mode_t mode) noexcept;
+int rename(const char* from, const char* to) noexcept;
+int remove(const char* path) noexcept;
 #else
 using ::accept4;
 using ::bind;
@@ -57,18 +79,33 @@ using ::close;
 using ::connect;
 using ::fchmod;
 using ::fcntl;
+using ::fdatasync;
+using ::fstat;
+using ::fsync;
+using ::ftruncate;
+using ::getdents64;
 using ::getpeername;
 using ::getsockname;
 using ::getsockopt;
 using ::ioctl;
 using ::listen;
 using ::lstat;
+using ::mkdir;
+using ::mmap;
+using ::openat;
+using ::pipe2;
 using ::poll;
+using ::preadv;
+using ::preadv2;
+using ::pwritev;
 using ::read;
+using ::readv;
 using ::recv;
 using ::recvfrom;
 using ::recvmmsg;
 using ::recvmsg;
+using ::remove;
+using ::rename;
 using ::send;
 using ::sendfile;
 using ::sendmmsg;
@@ -78,8 +115,10 @@ using ::setsockopt;
 using ::shutdown;
 using ::socket;
 using ::socketpair;
+using ::statx;
 using ::unlink;
 using ::write;
+using ::writev;
 #endif
 
 }  // namespace platform::system

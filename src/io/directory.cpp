@@ -1,18 +1,17 @@
 // Implements the calls on directories: each is one call in the blocking pool.
 #include "pirn/io/directory.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <exception>
-#include <filesystem>
 #include <new>
-#include <system_error>
+#include <string_view>
 #include <utility>
 
+#include "detail/system.hpp"
+#include "io/attempt.hpp"
 #include "pirn/io/expert/operation.hpp"
 
 namespace pirn {
@@ -29,17 +28,59 @@ struct path_call {
   std::vector<directory_entry> found;
 };
 
-directory_entry::type kind_of(const std::filesystem::directory_entry& entry) noexcept {
-  std::error_code ignored;  // it may be gone
-  switch (entry.symlink_status(ignored).type()) {
-    case std::filesystem::file_type::regular:
+/// Returns the kind of the file at `path`, which the directory does not say on all file systems.
+directory_entry::type kind_of(const ::dirent64& entry, const std::string& path) noexcept {
+  unsigned type = entry.d_type;
+  if (struct ::statx about{};
+      type == DT_UNKNOWN &&  // it may be gone
+      platform::system::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &about) == 0) {
+    type = IFTODT(about.stx_mode);
+  }
+  switch (type) {
+    case DT_REG:
       return directory_entry::type::file;
-    case std::filesystem::file_type::directory:
+    case DT_DIR:
       return directory_entry::type::directory;
-    case std::filesystem::file_type::symlink:
+    case DT_LNK:
       return directory_entry::type::link;
     default:
       return directory_entry::type::other;
+  }
+}
+
+/// Adds the names of one directory, whose path below the listed one is `inner`. Returns 0 or the negated number of an
+/// error.
+std::int64_t list_one(path_call& call, const std::string& inner, std::vector<std::string>& waiting) {
+  const std::string path = inner.empty() ? call.path : call.path + "/" + inner;
+  const int follow = inner.empty() ? 0 : O_NOFOLLOW;
+  const descriptor opened(
+      platform::system::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow));
+  if (!opened.is_open()) {
+    return -errno;
+  }
+  alignas(::dirent64) char buffer[4096];
+  for (;;) {
+    const ::ssize_t got = platform::system::getdents64(opened.native(), buffer, sizeof buffer);
+    if (got <= 0) {
+      return got == 0 ? 0 : -errno;
+    }
+    for (::ssize_t at = 0; at < got;) {
+      const auto& entry = *reinterpret_cast<const ::dirent64*>(buffer + at);
+      at += entry.d_reclen;
+      const std::string_view name = entry.d_name;
+      if (name == "." || name == "..") {
+        continue;
+      }
+      if (call.found.size() == call.limit) {
+        return -EOVERFLOW;
+      }
+      std::string below = inner.empty() ? std::string(name) : inner + "/" + entry.d_name;
+      const directory_entry::type kind = kind_of(entry, call.path + "/" + below);
+      if (call.depth == directory_entry::depth::all && kind == directory_entry::type::directory) {
+        waiting.push_back(below);
+      }
+      call.found.push_back({std::move(below), kind});
+    }
   }
 }
 
@@ -51,34 +92,17 @@ std::int64_t list(int /*native*/, void* argument) noexcept {
     while (!waiting.empty()) {
       const std::string inner = std::move(waiting.back());
       waiting.pop_back();
-      std::error_code failed;
-      std::filesystem::directory_iterator at(inner.empty() ? call.path : call.path + "/" + inner, failed);
-      if (failed && !inner.empty() && failed == std::errc::no_such_file_or_directory) {
-        continue;  // it was removed meanwhile
-      }
-      for (; !failed && at != std::filesystem::directory_iterator(); at.increment(failed)) {
-        if (call.found.size() == call.limit) {
-          return -EOVERFLOW;
-        }
-        const std::string name = at->path().filename().string();
-        call.found.push_back({inner.empty() ? name : inner + "/" + name, kind_of(*at)});
-        if (call.depth == directory_entry::depth::all && call.found.back().kind == directory_entry::type::directory) {
-          waiting.push_back(call.found.back().path);
-        }
-      }
-      if (failed) {
-        return -failed.value();
+      const std::int64_t done = list_one(call, inner, waiting);
+      const bool gone = !inner.empty() && (done == -ENOENT || done == -ENOTDIR || done == -ELOOP);
+      if (done != 0 && !gone) {
+        return done;
       }
     }
     return 0;
   } catch (const std::bad_alloc&) {
     return -ENOMEM;
-  } catch (const std::exception&) {
-    return -EIO;
   }
 }
-
-std::int64_t result_of(int outcome) noexcept { return outcome == 0 ? 0 : -errno; }
 
 file_result<> run(path_call& call, descriptor::syscall what, const char* action, std::string_view path,
                   std::string_view other, time_limit deadline) noexcept {
@@ -114,7 +138,7 @@ file_result<std::vector<directory_entry>> list_directory(std::string_view path, 
 file_result<> create_directory(std::string_view path, time_limit deadline) noexcept {
   path_call call;
   const descriptor::syscall make = [](int, void* argument) noexcept {
-    return result_of(::mkdir(static_cast<path_call*>(argument)->path.c_str(), 0777));
+    return detail::result_of_call(platform::system::mkdir(static_cast<path_call*>(argument)->path.c_str(), 0777));
   };
   return run(call, make, "make directory", path, {}, deadline);
 }
@@ -123,7 +147,7 @@ file_result<> rename_path(std::string_view from, std::string_view to, time_limit
   path_call call;
   const descriptor::syscall rename = [](int, void* argument) noexcept {
     const auto& paths = *static_cast<path_call*>(argument);
-    return result_of(::rename(paths.path.c_str(), paths.other.c_str()));
+    return detail::result_of_call(platform::system::rename(paths.path.c_str(), paths.other.c_str()));
   };
   return run(call, rename, "rename", from, to, deadline);
 }
@@ -132,7 +156,7 @@ file_result<> remove_path(std::string_view path, time_limit deadline) noexcept {
   path_call call;
   const descriptor::syscall remove = [](int, void* argument) noexcept {
     const char* const named = static_cast<path_call*>(argument)->path.c_str();
-    return result_of(std::remove(named));
+    return detail::result_of_call(platform::system::remove(named));
   };
   return run(call, remove, "remove", path, {}, deadline);
 }

@@ -144,22 +144,22 @@ class operation_runner {
       case kind::connect:
         return connect(native);
       case kind::read:
-        return result_of_call(::readv(native, parts().data(), count()));
+        return result_of_call(system::readv(native, parts().data(), count()));
       case kind::write:
-        return result_of_call(::writev(native, parts().data(), count()));
+        return result_of_call(system::writev(native, parts().data(), count()));
       case kind::read_at:
-        return result_of_call(::preadv(native, parts().data(), count(), offset));
+        return result_of_call(system::preadv(native, parts().data(), count(), offset));
       case kind::write_at:
-        return result_of_call(::pwritev(native, parts().data(), count(), offset));
+        return result_of_call(system::pwritev(native, parts().data(), count(), offset));
       case kind::sync:
-        return result_of_call(static_cast<sync_scope>(op_.flags_) == sync_scope::data ? ::fdatasync(native)
-                                                                                      : ::fsync(native));
+        return result_of_call(static_cast<sync_scope>(op_.flags_) == sync_scope::data ? system::fdatasync(native)
+                                                                                      : system::fsync(native));
       case kind::open:
         return result_of_call(
-            ::openat(op_.folder_, static_cast<const char*>(address), op_.flags_, static_cast<::mode_t>(size)));
+            system::openat(op_.folder_, static_cast<const char*>(address), op_.flags_, static_cast<::mode_t>(size)));
       case kind::stat:
-        return result_of_call(::statx(native >= 0 ? native : op_.folder_, static_cast<const char*>(address), op_.flags_,
-                                      static_cast<unsigned>(size), op_.into_));
+        return result_of_call(system::statx(native >= 0 ? native : op_.folder_, static_cast<const char*>(address),
+                                            op_.flags_, static_cast<unsigned>(size), op_.into_));
       case kind::call:
         return op_.call_(native, address);
       case kind::poll:
@@ -282,9 +282,10 @@ class operation_runner {
       return -EAGAIN;  // probably; the kernel looks before it waits
     }
     for (;;) {
-      const std::int64_t outcome = cached ? result_of_call(::preadv2(native(), parts().data(), count(),
-                                                                     static_cast<::off_t>(op_.offset_), RWF_NOWAIT))
-                                          : call(native());
+      const std::int64_t outcome =
+          cached ? result_of_call(platform::system::preadv2(native(), parts().data(), count(),
+                                                            static_cast<::off_t>(op_.offset_), RWF_NOWAIT))
+                 : call(native());
       if (outcome >= 0) {
         op_.on_->count_unsuspended(io_direction::read);
         note_received(outcome);

@@ -8,6 +8,7 @@
 
 #include "detail/system.hpp"
 #include "pirn/fiber/expert/completion.hpp"
+#include "sim/disk.hpp"
 #include "sim/execution.hpp"
 
 namespace pirn {
@@ -21,11 +22,16 @@ class sim_engine final : public engine {
 
   void poll(platform::time_point deadline) noexcept override {
     forget_detached();
-    const bool ended = enter_kernel();
+    bool ended = enter_kernel();
+    ended |= finish_files();
     platform::atomic<std::uint32_t>& told = queue_->told;
+    for (const entry& each : armed_) {
+      deadline = std::min(deadline, each.due);
+    }
     if (!ended && deadline > platform::now()) {
       while (told.load(platform::memory_order_acquire) == 0 && platform::futex_wait(told, 0, deadline)) {
       }
+      finish_files();
     }
     // As in the kernel, the notified worker sees everything that its notifiers did before. A load could have seen an
     // older word.
@@ -46,8 +52,8 @@ class sim_engine final : public engine {
   }
 
   bool submit(completion& what) noexcept override {
-    const kernel_request::code wanted = what.request().what;
-    if (wanted != kernel_request::code::receive || net().find(what.request().descriptor) == nullptr) {
+    const bool of_socket = what.request().what == kernel_request::code::receive;
+    if (of_socket ? net().find(what.request().descriptor) == nullptr : !is_of_disk(what.request())) {
       return false;
     }
     what.slot = ++last_slot_;
@@ -64,9 +70,16 @@ class sim_engine final : public engine {
   struct entry {
     completion* of;
     std::uint32_t number;
+    platform::time_point due = platform::never;  ///< of a file's request: when the disk carries it out
   };
   using place = std::list<entry>::iterator;
 
+  static bool is_of_disk(const kernel_request& what) noexcept {
+    using code = kernel_request::code;
+    const bool has_path = what.what == code::open || (what.what == code::stat && (what.flags & AT_EMPTY_PATH) == 0);
+    return has_path ? sim::detail::disk_state::has(static_cast<const char*>(what.address))
+                    : platform::system::is_file(what.descriptor);
+  }
   static sim::detail::network& net() noexcept { return sim::detail::current->net(); }
 
   // The key of a request in events: an odd address, unlike that of a readiness.
@@ -97,6 +110,11 @@ class sim_engine final : public engine {
 
   /// Watches the socket of a request, unless that can be carried out at once.
   [[nodiscard]] bool arm(place at) {
+    if (at->of->request().what != kernel_request::code::receive) {
+      const bool slow = sim::detail::current->fault(&sim::faults::slow_disk);
+      at->due = platform::now() + (slow ? std::chrono::milliseconds(1) : std::chrono::milliseconds(0));
+      return true;
+    }
     const std::int64_t done = carry_out(at->of->request());
     if (done != -EAGAIN) {
       complete(at, done);
@@ -104,6 +122,16 @@ class sim_engine final : public engine {
     }
     net().watch(*net().find(at->of->request().descriptor), {queue_, key_of(*at)});
     return true;
+  }
+
+  /// Carries out the requests of files that are due. Returns whether there was one.
+  bool finish_files() {
+    bool ended = false;
+    for (auto at = armed_.begin(); at != armed_.end();) {
+      const auto each = at++;
+      ended |= each->due <= platform::now() && try_request(each);
+    }
+    return ended;
   }
 
   /// Returns whether the request has ended.
@@ -117,7 +145,9 @@ class sim_engine final : public engine {
   }
 
   void end(place at, std::int64_t result) {
-    net().unwatch(*net().find(at->of->request().descriptor), *queue_, key_of(*at));
+    if (at->due == platform::never) {
+      net().unwatch(*net().find(at->of->request().descriptor), *queue_, key_of(*at));
+    }
     complete(at, result);
   }
 
@@ -128,7 +158,19 @@ class sim_engine final : public engine {
   }
 
   static std::int64_t carry_out(const kernel_request& what) noexcept {
-    const std::int64_t done = platform::system::recv(what.descriptor, what.address, what.size, 0);
+    namespace system = platform::system;
+    using code = kernel_request::code;
+    const auto* const parts = static_cast<const ::iovec*>(what.address);
+    const auto* const path = static_cast<const char*>(what.address);
+    const auto count = static_cast<int>(what.size), flags = static_cast<int>(what.flags);
+    const auto offset = static_cast<::off_t>(what.offset);
+    const std::int64_t done = what.what == code::receive    ? system::recv(what.descriptor, what.address, what.size, 0)
+                              : what.what == code::read_at  ? system::preadv(what.descriptor, parts, count, offset)
+                              : what.what == code::write_at ? system::pwritev(what.descriptor, parts, count, offset)
+                              : what.what == code::sync     ? system::fsync(what.descriptor)
+                              : what.what == code::open     ? system::openat(what.descriptor, path, flags, what.size)
+                                                            : system::statx(what.descriptor, path, flags, what.size,
+                                                                            static_cast<struct ::statx*>(what.second));
     return done >= 0 ? done : -std::int64_t{errno};
   }
 
@@ -147,7 +189,9 @@ class sim_engine final : public engine {
   bool begin(readiness& handle, int descriptor, std::error_code& error) noexcept override {
     sim::detail::socket* const found = sim::detail::current != nullptr ? net().find(descriptor) : nullptr;
     if (found == nullptr) {
-      error = std::make_error_code(std::errc::not_supported);
+      // As with epoll, a file cannot be watched, since it is always ready.
+      error = std::make_error_code(platform::system::is_file(descriptor) ? std::errc::operation_not_permitted
+                                                                         : std::errc::not_supported);
       return false;
     }
     net().watch(*found, {queue_, &handle});

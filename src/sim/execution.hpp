@@ -23,6 +23,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace sim::detail {
 
+class disk_state;
 class symbols;
 using platform::checked::value_type;
 
@@ -69,6 +70,8 @@ inline constexpr fault_kind fault_kinds[] = {
     {&sim::faults::reset, "finds the connection reset (`faults::reset`)"},
     {&sim::faults::shortage, "finds no descriptor (`faults::shortage`)"},
     {&sim::faults::loss, "loses a datagram (`faults::loss`)"},
+    {&sim::faults::disk_errors, "meets an error of the disk (`faults::disk_errors`)"},
+    {&sim::faults::slow_disk, "waits for the disk (`faults::slow_disk`)"},
 };
 
 /// The record of one step.
@@ -180,6 +183,8 @@ class execution {
   /// Decides whether to inject this failure here.
   bool fault(bool sim::faults::* what);
   [[nodiscard]] network& net() noexcept { return network_; }
+  /// The disk that the program has mounted, or null.
+  [[nodiscard]] disk_state*& disk() noexcept { return disk_; }
   [[nodiscard]] virtual_thread& self() noexcept { return *running_; }
   [[nodiscard]] platform::time_point now() const noexcept { return now_; }
   /// Sets the clock to the beginning of an execution.
@@ -246,6 +251,7 @@ class execution {
   memory memory_;
   step_log log_;
   network network_;
+  disk_state* disk_ = nullptr;
   std::vector<std::unique_ptr<virtual_thread>> threads_;
   std::vector<std::pair<const void*, std::atomic<bool>*>> held_;  ///< locks
   unsigned used_ = 0;

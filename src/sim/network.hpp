@@ -152,10 +152,11 @@ struct socket {
   ::sockaddr_storage name{};
   port* at = nullptr;  ///< where it is bound
   bool listens = false;
-  connection* link = nullptr;  ///< set if it is an end of a connection
-  bool server = false;         ///< the end is that of the server
-  bool slow = false;           ///< not connected at once
-  mailbox* box = nullptr;      ///< set if it is for datagrams
+  connection* link = nullptr;        ///< set if it is an end of a connection
+  bool server = false;               ///< the end is that of the server
+  bool slow = false;                 ///< not connected at once
+  mailbox* box = nullptr;            ///< set if it is for datagrams
+  bool reads = true, writes = true;  ///< an end of a pipe does one of them
 
   [[nodiscard]] pipe& in() const noexcept { return server ? link->to_server : link->to_client; }
   [[nodiscard]] pipe& out() const noexcept { return server ? link->to_client : link->to_server; }
@@ -177,6 +178,8 @@ class network {
 
   int open(int family, int type);
   int open_pair(int type, int* numbers);
+  /// Opens a pipe: a Unix stream of one direction.
+  int open_pipe(int* numbers);
   int bind(socket& of, const ::sockaddr_storage& to);
   int listen(socket& of, int backlog);
   int connect(socket& of, const ::sockaddr_storage& to);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "sim/disk.hpp"
 #include "sim/execution.hpp"
 
 namespace pirn {
@@ -22,7 +23,7 @@ namespace {
 
 using sim::detail::network;
 
-bool is_socket(int descriptor) noexcept { return descriptor >= network::first; }
+bool is_socket(int descriptor) noexcept { return descriptor >= network::first && !is_file(descriptor); }
 
 template <class T>
 T answer(T outcome) noexcept {
@@ -228,6 +229,27 @@ int recvmmsg(int descriptor, ::mmsghdr* messages, unsigned count, int flags, ::t
   return several(messages, count, [&](::msghdr& each) { return system::recvmsg(descriptor, &each, flags); });
 }
 
+ssize_t readv(int descriptor, const ::iovec* parts, int count) noexcept {
+  if (is_file(descriptor)) {
+    return read_file(descriptor, parts, count);
+  }
+  return is_socket(descriptor) ? recv(descriptor, parts[0].iov_base, parts[0].iov_len, 0)
+                               : ::readv(descriptor, parts, count);
+}
+
+ssize_t writev(int descriptor, const ::iovec* parts, int count) noexcept {
+  if (is_file(descriptor)) {
+    return write_file(descriptor, parts, count);
+  }
+  if (!is_socket(descriptor)) {
+    return ::writev(descriptor, parts, count);
+  }
+  ::msghdr message{};
+  message.msg_iov = const_cast<::iovec*>(parts);
+  message.msg_iovlen = static_cast<std::size_t>(count);
+  return system::sendmsg(descriptor, &message, 0);
+}
+
 ssize_t write(int descriptor, const void* from, std::size_t size) noexcept {
   return is_socket(descriptor) ? send(descriptor, from, size, 0) : ::write(descriptor, from, size);
 }
@@ -278,7 +300,8 @@ ssize_t sendfile(int descriptor, int file, ::off_t* offset, std::size_t size) no
     return ::sendfile(descriptor, file, offset, size);
   }
   char bytes[sim::detail::pipe::capacity];
-  const ssize_t got = ::pread(file, bytes, std::min(size, sizeof bytes), *offset);
+  const ::iovec memory{bytes, std::min(size, sizeof bytes)};
+  const ssize_t got = system::preadv(file, &memory, 1, *offset);
   const ssize_t sent = got <= 0 ? got : send(descriptor, bytes, static_cast<std::size_t>(got), 0);
   *offset += std::max<ssize_t>(sent, 0);
   return sent;
@@ -291,7 +314,14 @@ int shutdown(int descriptor, int how) noexcept {
   return with_socket(descriptor, [&](network& net, auto& of) { return net.shutdown(of, how); });
 }
 
+int pipe2(int* ends, int flags) noexcept {
+  return sim::detail::current != nullptr ? sim::detail::current->net().open_pipe(ends) : ::pipe2(ends, flags);
+}
+
 int close(int descriptor) noexcept {
+  if (is_file(descriptor)) {
+    return close_file(descriptor);
+  }
   if (!is_socket(descriptor)) {
     return ::close(descriptor);
   }
@@ -307,6 +337,10 @@ int lstat(const char* /*path*/, struct ::stat* /*into*/) noexcept { return answe
 int unlink(const char* /*path*/) noexcept { return answer(-ENOENT); }
 
 int poll(::pollfd* interests, ::nfds_t count, int milliseconds) noexcept {
+  if (count == 1 && is_file(interests[0].fd)) {
+    interests[0].revents = interests[0].events;  // a file is always ready
+    return 1;
+  }
   if (count != 1 || !is_socket(interests[0].fd)) {
     return ::poll(interests, count, milliseconds);
   }
@@ -334,10 +368,31 @@ int poll(::pollfd* interests, ::nfds_t count, int milliseconds) noexcept {
 }
 
 int fcntl(int descriptor, int command, int argument) noexcept {
+  if (is_file(descriptor)) {
+    return flags_of_file(descriptor, command);
+  }
   if (!is_socket(descriptor)) {
     return ::fcntl(descriptor, command, argument);
   }
-  return with_socket(descriptor, [&](network&, auto&) { return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0; });
+  return with_socket(descriptor, [&](network&, auto& of) {
+    const int access = !of.writes ? O_RDONLY : !of.reads ? O_WRONLY : O_RDWR;
+    return command == F_GETFL ? access | O_NONBLOCK : 0;
+  });
+}
+
+int fstat(int descriptor, struct ::stat* into) noexcept {
+  if (is_file(descriptor)) {
+    return stat_file(descriptor, into);
+  }
+  if (!is_socket(descriptor)) {
+    return ::fstat(descriptor, into);
+  }
+  return with_socket(descriptor, [&](network&, auto& of) {
+    *into = {};
+    into->st_mode = of.reads && of.writes ? S_IFSOCK : S_IFIFO;
+    into->st_ino = static_cast<::ino_t>(descriptor);
+    return 0;
+  });
 }
 
 int ioctl(int descriptor, unsigned long command, int* value) noexcept {

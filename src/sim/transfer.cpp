@@ -139,6 +139,9 @@ bool network::reset(socket& of, pipe& by) {
 }
 
 std::int64_t network::send(socket& of, const message& what) {
+  if (!of.writes) {
+    return -EBADF;
+  }
   const bool local = of.box != nullptr ? of.box->local : of.link != nullptr && of.link->local;
   passengers with;
   for (const int number : what.descriptors) {
@@ -169,6 +172,9 @@ std::int64_t network::receive(socket& of, void* into, std::size_t size, std::siz
     return receive_datagram(of, into, size, max_descriptors, with);
   }
   const bool local = of.link != nullptr && of.link->local;
+  if (!of.reads) {
+    return -EBADF;
+  }
   return local ? receive_local(of, into, size, max_descriptors, with) : receive_tcp(of, into, size);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 #include "sim/execution.hpp"
@@ -28,6 +29,13 @@ int network::open_pair(int type, int* numbers) {
   link.client.ss_family = link.server.ss_family = AF_UNIX;
   ends[0]->link = ends[1]->link = &link;
   ends[1]->server = true;
+  return 0;
+}
+
+int network::open_pipe(int* numbers) {
+  open_pair(SOCK_STREAM, numbers);
+  find(numbers[0])->writes = false;
+  find(numbers[1])->reads = false;
   return 0;
 }
 
@@ -68,10 +76,12 @@ std::int64_t network::send_local(socket& of, std::string_view bytes, passengers 
   }
   std::size_t count = std::min(bytes.size(), pipe::capacity - to.used);
   to.wants_room = to.wants_room || count < bytes.size();
+  const bool whole = !of.reads && bytes.size() <= PIPE_BUF;  // a pipe does not split these
+  count = whole && count < bytes.size() ? 0 : count;
   if (count == 0) {
     return bytes.empty() ? 0 : -EAGAIN;
   }
-  if (count > 1 && fault(&sim::faults::short_transfers)) {
+  if (count > 1 && !whole && fault(&sim::faults::short_transfers)) {
     count = 1;
   }
   to.used += count;

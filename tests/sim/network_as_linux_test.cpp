@@ -1,9 +1,12 @@
 // The sockets of an exploration behave as Linux's do: random programs run on both.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,12 +47,15 @@ struct system_calls {
   decltype(&::socketpair) socketpair;
   decltype(&::sendto) sendto;
   decltype(&::recvfrom) recvfrom;
+  decltype(&::pipe2) pipe2;
+  decltype(&::readv) readv;
+  decltype(&::writev) writev;
   std::chrono::microseconds arrival;  ///< the time until sent data has arrived
 };
 #define PIRN_CALLS(of)                                                                                             \
   of::socket, of::bind, of::listen, of::accept4, of::connect, of::getsockname, of::getsockopt, of::setsockopt,     \
       of::recv, of::send, of::shutdown, of::close, of::poll, of::sendmsg, of::recvmsg, of::socketpair, of::sendto, \
-      of::recvfrom
+      of::recvfrom, of::pipe2, of::readv, of::writev
 const system_calls of_linux{PIRN_CALLS(), std::chrono::microseconds(100)};
 const system_calls of_exploration{PIRN_CALLS(platform::system), std::chrono::microseconds(0)};
 #undef PIRN_CALLS
@@ -406,6 +412,66 @@ class random_datagrams {
   std::vector<std::string> log_;
 };
 
+/// A program of one pipe, and the result of each of its calls.
+class random_pipe {
+ public:
+  random_pipe(const system_calls& by, int /*family*/, std::uint64_t seed) : by_(by), numbers_(seed) {
+    by_.pipe2(ends_, O_NONBLOCK | O_CLOEXEC);
+  }
+  std::vector<std::string> run(int calls) {
+    for (int i = 0; i < calls; ++i) {
+      const std::uint64_t number = numbers_.next() / 16;
+      const std::size_t which = number % 2;
+      if (ends_[which] >= 0) {
+        call(which, number / 2);
+      }
+    }
+    for (const int each : ends_) {
+      by_.close(each);
+    }
+    return std::move(log_);
+  }
+
+ private:
+  void note(std::size_t who, std::string_view what, long result) {
+    log_.push_back((who == 0 ? "reader " : "writer ") + std::string(what) + ": " + outcome(result));
+  }
+  void call(std::size_t which, std::uint64_t number) {
+    char text[10] = "abcdefghi";
+    const std::size_t bytes = 1 + number / 16 % 9;
+    const ::iovec part{text, bytes};
+    switch (number % 16) {
+      case 0:
+        if (number / 16 % 4 == 0) {
+          note(which, "closes", by_.close(std::exchange(ends_[which], -1)));
+        }
+        break;
+      case 1:
+        note(which, "does the other", which == 0 ? by_.writev(ends_[0], &part, 1) : by_.readv(ends_[1], &part, 1));
+        break;
+      case 2:
+      case 3: {
+        ::pollfd asked{ends_[which], static_cast<short>(which == 0 ? POLLIN : POLLOUT), 0};
+        note(which, "is ready", by_.poll(&asked, 1, 0));
+        break;
+      }
+      default:
+        if (which == 1) {
+          note(which, "writes", by_.writev(ends_[1], &part, 1));
+          break;
+        }
+        const ssize_t got = by_.readv(ends_[0], &part, 1);
+        note(which, "reads", got);
+        log_.back() += " " + std::string(text, got > 0 ? static_cast<std::size_t>(got) : 0);
+    }
+  }
+
+  const system_calls& by_;
+  platform::random numbers_;
+  int ends_[2] = {-1, -1};
+  std::vector<std::string> log_;
+};
+
 using lines = std::vector<std::string>::const_iterator;
 std::string text_of(lines from, lines to) {
   std::string text;
@@ -435,6 +501,12 @@ void expect_alike(int family, int calls, std::uint64_t seeds) {
 }
 
 TEST(network, sockets_do_what_those_of_linux_do) { expect_alike<random_program>(AF_INET, 60, 40); }
+
+TEST(network, pipes_do_what_those_of_linux_do) {
+  const auto before = ::signal(SIGPIPE, SIG_IGN);
+  expect_alike<random_pipe>(AF_UNSPEC, 80, 100);
+  ::signal(SIGPIPE, before);
+}
 
 TEST(network, unix_sockets_do_what_those_of_linux_do) { expect_alike<random_program>(AF_UNIX, 120, 200); }
 

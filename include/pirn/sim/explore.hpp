@@ -35,13 +35,15 @@ inline constexpr unsigned no_bound = std::numeric_limits<unsigned>::max();
 
 /// Failures that an exploration injects. Wherever one can happen, both outcomes are tried, as with schedules.
 struct faults {
-  bool spawn = false;              ///< a request for a stack fails
-  bool spurious = false;           ///< a wait of a thread ends without a reason
-  bool stop = false;               ///< a fiber is asked to stop just before a wait that a stop ends
-  bool short_transfers = false;    ///< a read or write of a socket moves one byte although it could move more
-  bool reset = false;              ///< a connection is reset when it is read or written
-  bool shortage = false;           ///< an accept finds no descriptor for the connection, nor a passed one a number
-  bool loss = false;               ///< a datagram of UDP is lost
+  bool spawn = false;            ///< a request for a stack fails
+  bool spurious = false;         ///< a wait of a thread ends without a reason
+  bool stop = false;             ///< a fiber is asked to stop just before a wait that a stop ends
+  bool short_transfers = false;  ///< a read or write of a socket or file moves one byte although it could move more
+  bool reset = false;            ///< a connection is reset when it is read or written
+  bool shortage = false;         ///< an accept finds no descriptor for the connection, nor a passed one a number
+  bool loss = false;             ///< a datagram of UDP is lost
+  bool disk_errors = false;      ///< a call on the `sim::disk` fails with an error of the device (EIO)
+  bool slow_disk = false;        ///< a read of it finds nothing cached, or a request of a completion engine takes 1 ms
   unsigned max_per_execution = 1;  ///< the largest number of failures in one execution
 };
 
