@@ -14,7 +14,7 @@
 namespace {
 
 /// Prints what the file has got since; returns how many bytes.
-std::size_t print_news(pirn::file::reader& from) {
+std::size_t print_news(pirn::file::cursor& from) {
   char text[4096];
   const std::uint64_t before = from.offset();
   for (auto got = from.read(text, sizeof text); got && *got != 0; got = from.read(text, sizeof text)) {
@@ -41,13 +41,13 @@ int main(int argc, char** argv) {
       return EXIT_FAILURE;
     }
     pirn::file log;
-    pirn::file::reader reader(log);
+    pirn::file::cursor reader(log);
     for (;;) {
       auto newest = pirn::file::open(path.string());
       left -= std::min(left, print_news(reader));  // what a renamed file got before the new one was made comes first
       if (newest && !log.is_same(*newest)) {
         log = std::move(*newest);
-        reader = pirn::file::reader(log);
+        reader = pirn::file::cursor(log);
         continue;
       }
       alignas(::inotify_event) char events[4096];

@@ -1,7 +1,8 @@
-// Implements file: each call is an operation, whose error gets the path.
+// Implements file, its cursor and its mapping: each call is an operation, whose error gets the path.
 #include "pirn/io/file.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 #include <climits>
 #include <new>
 #include <utility>
+
+#include "detail/system.hpp"
+#include "io/attempt.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -175,12 +179,13 @@ file_result<std::uint64_t> file::size(time_limit deadline) noexcept {
 }
 
 file_result<> file::truncate(std::uint64_t size, time_limit deadline) noexcept {
-  const descriptor::syscall call = [](int native, void* argument) noexcept -> std::int64_t {
-    int outcome;
+  const descriptor::syscall call = [](int native, void* argument) noexcept {
+    std::int64_t outcome;
     do {
-      outcome = ::ftruncate(native, static_cast<::off_t>(*static_cast<std::uint64_t*>(argument)));
-    } while (outcome != 0 && errno == EINTR);
-    return outcome == 0 ? 0 : -errno;
+      outcome = detail::result_of_call(
+          platform::system::ftruncate(native, static_cast<::off_t>(*static_cast<std::uint64_t*>(argument))));
+    } while (outcome == -EINTR);
+    return outcome;
   };
   return as_void(perform(operation::call(call, &size, &opened_), deadline), "truncate", path_);
 }
@@ -188,11 +193,82 @@ file_result<> file::truncate(std::uint64_t size, time_limit deadline) noexcept {
 bool file::is_same(const file& other) const noexcept {
   struct ::stat mine;
   struct ::stat theirs;
-  const descriptor::syscall ask = [](int native, void* into) noexcept -> std::int64_t {
-    return ::fstat(native, static_cast<struct ::stat*>(into)) == 0 ? 0 : -errno;
+  const descriptor::syscall ask = [](int native, void* into) noexcept {
+    return detail::result_of_call(platform::system::fstat(native, static_cast<struct ::stat*>(into)));
   };
   return opened_.invoke(ask, &mine) && other.opened_.invoke(ask, &theirs) && mine.st_dev == theirs.st_dev &&
          mine.st_ino == theirs.st_ino;
+}
+
+file_result<file::mapping> file::map(std::uint64_t offset, std::size_t size, time_limit deadline) noexcept {
+  return map_with(PROT_READ, offset, size, deadline);
+}
+
+file_result<file::mapping> file::map_private(std::uint64_t offset, std::size_t size, time_limit deadline) noexcept {
+  return map_with(PROT_READ | PROT_WRITE, offset, size, deadline);
+}
+
+file_result<file::mapping> file::map_with(int protection, std::uint64_t offset, std::size_t size,
+                                          time_limit deadline) noexcept {
+  if (size == 0) {
+    return fail(std::make_error_code(std::errc::invalid_argument), "map", path_);
+  }
+  file_result<std::uint64_t> whole = this->size(deadline);
+  if (!whole) {
+    whole.error().action = "map";
+    return std::unexpected(std::move(whole.error()));
+  }
+  if (offset > *whole || size > *whole - offset) {
+    return fail(make_error_code(io_error::end_of_stream), "map", path_);
+  }
+  mapping made;
+  made.skipped_ = offset % static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  struct wanted {
+    int protection;
+    ::off_t from;
+    std::size_t size;
+    void* address;
+  } call{protection, static_cast<::off_t>(offset - made.skipped_), size + made.skipped_, nullptr};
+  const descriptor::syscall make = [](int native, void* argument) noexcept -> std::int64_t {
+    auto& it = *static_cast<wanted*>(argument);
+    it.address = platform::system::mmap(nullptr, it.size, it.protection, MAP_PRIVATE, native, it.from);
+    return it.address != MAP_FAILED ? 0 : -errno;
+  };
+  if (auto done = as_void(perform(operation::call(make, &call, &opened_), deadline), "map", path_); !done) {
+    return std::unexpected(std::move(done.error()));
+  }
+  made.bytes_ = static_cast<std::byte*>(call.address) + made.skipped_;
+  made.size_ = size;
+  made.writable_ = (protection & PROT_WRITE) != 0;
+  return made;
+}
+
+file::mapping::~mapping() {
+  if (bytes_ != nullptr) {
+    ::munmap(bytes_ - skipped_, size_ + skipped_);
+  }
+}
+
+result<std::size_t> file::cursor::read(void* into, std::size_t size, time_limit deadline) noexcept {
+  const file_result<std::size_t> got = file_->read_at(into, size, offset_, deadline);
+  if (!got) {
+    return fail(got.error().code);
+  }
+  offset_ += *got;
+  return *got;
+}
+
+result<std::size_t> file::cursor::write_some(std::span<const const_buffer> parts, time_limit deadline) noexcept {
+  ::iovec natives[parts_of_a_call];
+  const std::size_t count = std::min(parts.size(), parts_of_a_call);
+  std::transform(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count), natives,
+                 [](const const_buffer& each) { return ::iovec{const_cast<void*>(each.data), each.size}; });
+  const auto put = perform(operation::write_at(file_->opened_, {natives, count}, offset_), deadline);
+  if (!put) {
+    return fail(put.error());
+  }
+  offset_ += file_->append_ ? 0 : static_cast<std::uint64_t>(*put);
+  return static_cast<std::size_t>(*put);
 }
 
 PIRN_ABI_NAMESPACE_END

@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 
+#include "detail/system.hpp"
 #include "io/attempt.hpp"
 #include "io/sigpipe.hpp"
 #include "pirn/io/expert/operation.hpp"
@@ -22,24 +25,29 @@ using detail::last_error;
 using detail::result_of_call;
 
 struct transfer_call {
-  ::iovec memory;
+  std::span<const ::iovec> memory;
   io_direction direction;
 };
 
 std::int64_t by_mode(int native, void* argument) noexcept {
   const auto& wanted = *static_cast<const transfer_call*>(argument);
   return wanted.direction == io_direction::read
-             ? result_of_call(::read(native, wanted.memory.iov_base, wanted.memory.iov_len))
-             : detail::without_sigpipe(
-                   [&] { return result_of_call(::write(native, wanted.memory.iov_base, wanted.memory.iov_len)); });
+             ? result_of_call(
+                   platform::system::readv(native, wanted.memory.data(), static_cast<int>(wanted.memory.size())))
+             : detail::without_sigpipe([&] {
+                 return result_of_call(
+                     platform::system::writev(native, wanted.memory.data(), static_cast<int>(wanted.memory.size())));
+               });
 }
 
 std::int64_t by_flag(int native, void* argument) noexcept {
   const auto& wanted = *static_cast<const transfer_call*>(argument);
+  ::msghdr message{};
+  message.msg_iov = const_cast<::iovec*>(wanted.memory.data());
+  message.msg_iovlen = wanted.memory.size();
   return wanted.direction == io_direction::read
-             ? result_of_call(::recv(native, wanted.memory.iov_base, wanted.memory.iov_len, MSG_DONTWAIT))
-             : result_of_call(
-                   ::send(native, wanted.memory.iov_base, wanted.memory.iov_len, MSG_DONTWAIT | MSG_NOSIGNAL));
+             ? result_of_call(platform::system::recvmsg(native, &message, MSG_DONTWAIT))
+             : result_of_call(platform::system::sendmsg(native, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 std::int64_t in_pool(int native, void* argument) noexcept {
@@ -54,7 +62,7 @@ std::int64_t in_pool(int native, void* argument) noexcept {
 
 result<std::pair<pipe_end, pipe_end>> pipe_end::make_pair() noexcept {
   int ends[2];
-  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+  if (platform::system::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
     return fail(last_error());
   }
   return std::pair(pipe_end(descriptor(ends[0]), way::non_blocking), pipe_end(descriptor(ends[1]), way::non_blocking));
@@ -63,14 +71,14 @@ result<std::pair<pipe_end, pipe_end>> pipe_end::make_pair() noexcept {
 result<pipe_end> pipe_end::adopt(int native) noexcept {
   descriptor owned(native);
   struct ::stat about;
-  if (::fstat(native, &about) != 0) {
+  if (platform::system::fstat(native, &about) != 0) {
     return fail(last_error());
   }
   if (S_ISSOCK(about.st_mode)) {
     return pipe_end(std::move(owned), way::by_flag);
   }
   if (S_ISFIFO(about.st_mode) || (S_ISCHR(about.st_mode) && ::isatty(native) == 1)) {
-    const int flags = ::fcntl(native, F_GETFL);
+    const int flags = platform::system::fcntl(native, F_GETFL);
     if ((flags & O_NONBLOCK) != 0) {
       return pipe_end(std::move(owned), way::non_blocking);
     }
@@ -93,9 +101,9 @@ result<pipe_end> pipe_end::standard(int native) noexcept {
   return adopt(copy);
 }
 
-result<std::size_t> pipe_end::transfer(io_direction direction, void* memory, std::size_t size,
+result<std::size_t> pipe_end::transfer(io_direction direction, std::span<const ::iovec> memory,
                                        time_limit deadline) noexcept {
-  transfer_call wanted{{memory, size}, direction};
+  transfer_call wanted{memory, direction};
   result<std::int64_t> done;
   if (way_ == way::in_pool) {
     // A terminal or device is waited for first, so that a stop and the deadline can end that. A file is always ready.
@@ -104,26 +112,48 @@ result<std::size_t> pipe_end::transfer(io_direction direction, void* memory, std
     }
     done = perform(operation::call(in_pool, &wanted, &opened_), deadline);
   } else {
-    done = opened_.perform(direction, deadline, way_ == way::by_flag ? by_flag : by_mode, &wanted, {&wanted.memory, 1});
+    done = opened_.perform(direction, deadline, way_ == way::by_flag ? by_flag : by_mode, &wanted, memory);
   }
   return detail::counted(done);
 }
 
 result<std::size_t> pipe_end::read(void* into, std::size_t size, time_limit deadline) noexcept {
-  return transfer(io_direction::read, into, size, deadline);
+  const ::iovec memory{into, size};
+  return transfer(io_direction::read, {&memory, 1}, deadline);
 }
 
-result<std::size_t> pipe_end::write_some(const void* data, std::size_t size, time_limit deadline) noexcept {
-  return transfer(io_direction::write, const_cast<void*>(data), size, deadline);
+result<std::size_t> pipe_end::write_some(std::span<const const_buffer> parts, time_limit deadline) noexcept {
+  ::iovec natives[16];
+  const std::span<const const_buffer> first = parts.first(std::min(parts.size(), std::size(natives)));
+  std::ranges::transform(first, natives,
+                         [](const const_buffer& each) { return ::iovec{const_cast<void*>(each.data), each.size}; });
+  return transfer(io_direction::write, {natives, first.size()}, deadline);
 }
 
-result<> pipe_end::write(const void* data, std::size_t size, time_limit deadline) noexcept {
-  for (std::size_t done = 0; done < size;) {
-    const result<std::size_t> put = write_some(static_cast<const char*>(data) + done, size - done, deadline);
-    if (!put) {
-      return fail(put.error());
-    }
-    done += *put;
+result<> pipe_end::shutdown(shutdown_half half) noexcept {
+  const descriptor::syscall ask = [](int native, void*) noexcept {
+    return result_of_call(platform::system::fcntl(native, F_GETFL));
+  };
+  const result<std::int64_t> flags = opened_.invoke(ask, nullptr);
+  if (!flags) {
+    return fail(flags.error());
+  }
+  if (way_ == way::by_flag) {
+    const descriptor::syscall end = [](int native, void* wanted) noexcept {
+      const auto which = *static_cast<const shutdown_half*>(wanted);
+      return result_of_call(platform::system::shutdown(native, which == shutdown_half::read    ? SHUT_RD
+                                                               : which == shutdown_half::write ? SHUT_WR
+                                                                                               : SHUT_RDWR));
+    };
+    const result<std::int64_t> done = opened_.invoke(end, &half);
+    return done ? result<>() : fail(done.error());
+  }
+  const int direction = static_cast<int>(*flags) & O_ACCMODE;
+  if (direction == O_RDWR && half != shutdown_half::both) {
+    return fail(std::make_error_code(std::errc::operation_not_supported));
+  }
+  if (half == shutdown_half::both || (half == shutdown_half::read) == (direction == O_RDONLY)) {
+    close();
   }
   return {};
 }

@@ -10,11 +10,18 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pirn/fiber/runtime.hpp"
+#include "pirn/io/any_stream.hpp"
+#include "pirn/io/buffered_reader.hpp"
+#include "pirn/io/copy.hpp"
 
 namespace {
 
@@ -31,6 +38,8 @@ struct folder {
   ~folder() { std::filesystem::remove_all(path); }
   std::string path;
 };
+
+static_assert(pirn::stream<file::cursor>);
 
 constexpr file::options to_write = {.access = file::access::read_write, .create = file::create::if_missing};
 
@@ -87,14 +96,14 @@ TEST(file, many_parts_are_written_whole) {
   });
 }
 
-TEST(file, a_reader_reads_to_the_end_and_then_what_was_added) {
+TEST(cursor, reads_to_the_end_and_then_what_was_added) {
   both_ways([] {
     const folder in;
     file f = file::open(in.path + "/log",
                         {.access = file::access::read_write, .create = file::create::always_new, .append = true})
                  .value();
     EXPECT_TRUE(f.append("one"));
-    pirn::file::reader reader(f);
+    pirn::file::cursor reader(f);
     char text[8];
     EXPECT_EQ(reader.read(text, sizeof text), 3u);
     EXPECT_EQ(reader.read(text, sizeof text), 0u);
@@ -102,7 +111,80 @@ TEST(file, a_reader_reads_to_the_end_and_then_what_was_added) {
     EXPECT_EQ(reader.read(text, sizeof text), 3u);
     EXPECT_EQ(std::string(text, 3), "two");
     EXPECT_EQ(reader.offset(), 6u);
+    EXPECT_TRUE(reader.write("!"));
+    EXPECT_EQ(reader.offset(), 6u) << "what is appended is not read yet";
+    EXPECT_EQ(reader.read(text, sizeof text), 1u);
     EXPECT_EQ(file::open(in.path + "/log").value().append("x").error(), std::errc::invalid_argument);
+  });
+}
+
+TEST(cursor, is_a_stream) {
+  both_ways([] {
+    const folder in;
+    file f = file::open(in.path + "/from", to_write).value();
+    file g = file::open(in.path + "/to", to_write).value();
+    file::cursor out(f);
+    const pirn::const_buffer parts[] = {{"one\n", 4}, {"", 0}, {"two\n", 4}};
+    EXPECT_TRUE(out.write(parts));
+    EXPECT_EQ(out.offset(), 8u);
+    file::cursor lines(f, 4);
+    pirn::buffered_reader reader(lines);
+    EXPECT_EQ(reader.read_line(10), "two");
+    file::cursor from(f);
+    pirn::any_stream to{file::cursor(g, 1)};
+    EXPECT_TRUE(pirn::copy(from, to));
+    EXPECT_TRUE(to.shutdown(pirn::shutdown_half::write));
+    char text[9];
+    EXPECT_TRUE(g.read_exactly_at(text, 9, 0));
+    EXPECT_EQ(std::string(text, 9), std::string("\0one\ntwo\n", 9));
+    to.close();
+    EXPECT_FALSE(g.is_open());
+    EXPECT_EQ(to.read(text, 1).error(), io_error::closed);
+    file only_read = file::open(in.path + "/from").value();
+    EXPECT_EQ(file::cursor(only_read).write("x").error(), std::errc::bad_file_descriptor);
+  });
+}
+
+TEST(mapping, has_the_bytes_of_the_file) {
+  both_ways([] {
+    file f = file::temporary().value();
+    const std::string much(10'000, 'm');
+    EXPECT_TRUE(f.write_at(much.data(), much.size(), 0));
+    EXPECT_TRUE(f.write_at("abc", 3, 5000));
+    const auto text_of = [](std::span<const std::byte> bytes) {
+      return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    file::mapping shown = f.map(4999, 5).value();
+    EXPECT_EQ(text_of(shown.bytes()), "mabcm");
+    EXPECT_TRUE(shown.writable().empty());
+    file::mapping copy = f.map_private(0, much.size()).value();
+    copy.writable()[5001] = std::byte{'!'};
+    EXPECT_EQ(text_of(copy.bytes()).substr(5000, 3), "a!c");
+    f.close();
+    EXPECT_EQ(text_of(shown.bytes()), "mabcm") << "the file stays as it is";
+    shown = std::move(copy);
+    EXPECT_EQ(shown.bytes().size(), much.size());
+    EXPECT_EQ(text_of(shown.bytes()).substr(5000, 3), "a!c");
+  });
+}
+
+TEST(mapping, that_is_impossible_is_an_error_with_the_path) {
+  both_ways([] {
+    const folder in;
+    file f = file::open(in.path + "/a", to_write).value();
+    EXPECT_TRUE(f.write_at("abc", 3, 0));
+    const auto beyond = f.map(1, 3);
+    ASSERT_FALSE(beyond);
+    EXPECT_EQ(beyond.error().message(), "map " + in.path + "/a: " + make_error_code(io_error::end_of_stream).message());
+    EXPECT_EQ(f.map(~std::uint64_t{0}, 2).error(), io_error::end_of_stream);
+    EXPECT_EQ(f.map(0, 0).error(), std::errc::invalid_argument);
+    EXPECT_EQ(file::open("/dev/full").value().map(0, 1).error(), io_error::end_of_stream);
+    EXPECT_EQ(file::open(in.path + "/a", {.access = file::access::write}).value().map(0, 1).error(),
+              std::errc::permission_denied);
+    EXPECT_EQ(f.map(0, 1, std::chrono::steady_clock::now()).error().message(),
+              "map " + in.path + "/a: " + make_error_code(io_error::timed_out).message());
+    f.close();
+    EXPECT_EQ(f.map(0, 1).error(), io_error::closed);
   });
 }
 

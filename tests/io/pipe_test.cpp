@@ -13,8 +13,13 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "pirn/fiber/runtime.hpp"
+#include "pirn/io/any_stream.hpp"
+#include "pirn/io/buffered_reader.hpp"
+#include "pirn/io/copy.hpp"
 
 namespace {
 
@@ -26,6 +31,8 @@ using pirn::pipe_end;
 std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
+static_assert(pirn::stream<pipe_end>);
+
 bool blocks(int native) { return (::fcntl(native, F_GETFL) & O_NONBLOCK) == 0; }
 
 /// Runs a body as a fiber and as a plain thread.
@@ -71,6 +78,63 @@ TEST(pipe_end, a_write_is_whole) {
     }
     EXPECT_EQ(sum, much.size());
     writer.join();
+  });
+}
+
+TEST(pipe_end, is_a_stream_that_is_copied_and_read_by_lines) {
+  pirn::runtime({.workers = 1}).run([] {
+    auto first = pipe_end::make_pair().value();
+    auto second = pipe_end::make_pair().value();
+    const pirn::const_buffer parts[] = {{"one\n", 4}, {"", 0}, {"two\n", 4}};
+    EXPECT_TRUE(first.second.write(parts));
+    EXPECT_TRUE(first.second.shutdown(pirn::shutdown_half::read)) << "which it does not have";
+    ASSERT_TRUE(first.second.is_open());
+    EXPECT_TRUE(first.second.shutdown(pirn::shutdown_half::write));
+    EXPECT_FALSE(first.second.is_open());
+    pirn::any_stream to(std::move(second.second));
+    const auto done = pirn::copy(first.first, to);
+    EXPECT_TRUE(done);
+    EXPECT_EQ(done.written, 8u);
+    EXPECT_TRUE(to.shutdown(pirn::shutdown_half::both));
+    pirn::buffered_reader lines(second.first);
+    EXPECT_EQ(lines.read_line(10), "one");
+    EXPECT_EQ(lines.read_line(10), "two");
+    EXPECT_EQ(lines.read_line(10).error(), io_error::end_of_stream);
+    std::vector<pirn::const_buffer> many(20, {"x", 1});
+    many[19] = {"y", 1};
+    auto third = pipe_end::make_pair().value();
+    EXPECT_EQ(third.second.write_some(many), 16u) << "one call takes no more";
+    EXPECT_TRUE(third.second.write(many));
+    char text[36];
+    EXPECT_TRUE(third.first.read_exactly(text, sizeof text));
+    EXPECT_EQ(std::string(text, sizeof text), std::string(35, 'x') + "y");
+    EXPECT_TRUE(first.first.shutdown(pirn::shutdown_half::read));
+    const auto again = first.first.shutdown(pirn::shutdown_half::read);
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error(), io_error::closed);
+  });
+}
+
+TEST(pipe_end, of_a_socket_or_terminal_shuts_down_what_it_can) {
+  both_ways([] {
+    int sockets[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+    auto end = pipe_end::adopt(sockets[0]).value();
+    auto other = pipe_end::adopt(sockets[1]).value();
+    const pirn::const_buffer parts[] = {{"a", 1}, {"b", 1}};
+    EXPECT_TRUE(end.write(parts));
+    EXPECT_TRUE(end.shutdown(pirn::shutdown_half::write));
+    char text[3];
+    EXPECT_EQ(other.read(text, 3), 2u);
+    EXPECT_EQ(other.read(text, 3), 0u);
+    EXPECT_TRUE(other.write("c"));
+    EXPECT_EQ(end.read(text, 3), 1u) << "the other direction stays";
+    auto terminal = pipe_end::adopt(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)).value();
+    const auto half = terminal.shutdown(pirn::shutdown_half::write);
+    ASSERT_FALSE(half);
+    EXPECT_EQ(half.error(), std::errc::operation_not_supported);
+    EXPECT_TRUE(terminal.shutdown(pirn::shutdown_half::both));
+    EXPECT_FALSE(terminal.is_open());
   });
 }
 
@@ -174,6 +238,8 @@ TEST(standard_input, from_a_file_is_read_from_its_position) {
     auto nothing = pipe_end::adopt(::open("/dev/null", O_RDWR | O_CLOEXEC)).value();
     EXPECT_EQ(nothing.read(text, sizeof text), 0u);
     EXPECT_TRUE(nothing.write("x"));
+    auto full = pipe_end::adopt(::open("/dev/full", O_WRONLY | O_CLOEXEC)).value();
+    EXPECT_EQ(full.write("x").error(), std::errc::no_space_on_device);
     EXPECT_EQ(pipe_end::adopt(-1).error(), std::errc::bad_file_descriptor);
   });
 }

@@ -8,7 +8,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "pirn/io/detail/whole_calls.hpp"
 #include "pirn/io/expert/operation.hpp"
 #include "pirn/io/file_error.hpp"
 
@@ -41,7 +43,8 @@ class file {
     ::mode_t mode = 0666;  ///< of a new file, before the umask
   };
 
-  class reader;
+  class cursor;
+  class mapping;
 
   /// Makes a closed file: every call fails with io_error::closed.
   file() noexcept = default;
@@ -81,6 +84,14 @@ class file {
   /// Makes it that long: drops the rest or adds zeros.
   [[nodiscard]] file_result<> truncate(std::uint64_t size, time_limit deadline = platform::never) noexcept;
 
+  /// Makes `size` bytes from `offset` on readable as memory, which outlives the file. Fails with
+  /// io_error::end_of_stream if the file is shorter, and with std::errc::invalid_argument for no bytes.
+  [[nodiscard]] file_result<mapping> map(std::uint64_t offset, std::size_t size,
+                                         time_limit deadline = platform::never) noexcept;
+  /// As `map`, but the memory can be written too. Writes to it are private to the mapping and leave the file as it is.
+  [[nodiscard]] file_result<mapping> map_private(std::uint64_t offset, std::size_t size,
+                                                 time_limit deadline = platform::never) noexcept;
+
   /// Whether both are open files of one disk with one number: `open` of the path of a rotated log finds another file.
   /// Does not suspend.
   [[nodiscard]] bool is_same(const file& other) const noexcept;
@@ -95,6 +106,8 @@ class file {
   [[nodiscard]] int native() const noexcept { return opened_.native(); }
 
  private:
+  [[nodiscard]] file_result<mapping> map_with(int protection, std::uint64_t offset, std::size_t size,
+                                              time_limit deadline) noexcept;
   [[nodiscard]] page_cache cache() const noexcept { return direct_ ? page_cache::bypass : page_cache::first; }
 
   descriptor opened_;
@@ -103,26 +116,63 @@ class file {
   bool direct_ = false;
 };
 
-/// Reads a file from its beginning to its end, as the `read` of a stream.
-class file::reader {
+/// A stream over a file, which reads and writes at its position. Refers to the file, which must
+/// outlive it and stay where it is. One fiber uses it at a time. Errors have no path; `file::path` knows it.
+class file::cursor final : public detail::whole_reads<cursor>, public detail::whole_writes<cursor> {
  public:
-  /// Refers to the file, which must outlive it.
-  explicit reader(file& of, std::uint64_t offset = 0) noexcept : file_(&of), offset_(offset) {}
-  /// Reads at least one byte; 0 at the end, where a later call may find more.
-  [[nodiscard]] result<std::size_t> read(void* into, std::size_t size, time_limit deadline = platform::never) noexcept {
-    const file_result<std::size_t> got = file_->read_at(into, size, offset_, deadline);
-    if (!got) {
-      return fail(got.error().code);
-    }
-    offset_ += *got;
-    return *got;
-  }
-  /// Returns the position of the next read.
+  /// Begins at a position of the file.
+  explicit cursor(file& of, std::uint64_t offset = 0) noexcept : file_(&of), offset_(offset) {}
+  /// Reads at least one byte; 0 at the end of the file, where a later call may find more.
+  [[nodiscard]] result<std::size_t> read(void* into, std::size_t size, time_limit deadline = platform::never) noexcept;
+  using detail::whole_writes<cursor>::write_some;
+  /// Writes at least one byte of `parts`, at most 16 of them in a call. If the file is open for appending, that is at
+  /// its end, and the position stays.
+  [[nodiscard]] result<std::size_t> write_some(std::span<const const_buffer> parts,
+                                               time_limit deadline = platform::never) noexcept;
+  /// Does nothing, since a file has no peer. Only `file::sync` waits until the disk has what was written.
+  result<> shutdown(shutdown_half /*half*/) noexcept { return {}; }
+  /// Closes the file.
+  void close() noexcept { file_->close(); }
+  /// Returns the position of the next read or write.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
 
  private:
   file* file_;
   std::uint64_t offset_;
+};
+
+/// A part of a file as memory, until it is destroyed. The first access to a page may wait for the disk, and all fibers
+/// of the worker with it. If the file shrinks, an access beyond its new end raises SIGBUS, and so does an error of the
+/// disk: map only files that no other program shortens, and read others by `read_at`.
+class file::mapping {
+ public:
+  /// Makes an empty one.
+  mapping() noexcept = default;
+  mapping(mapping&& other) noexcept { swap(other); }
+  mapping& operator=(mapping&& other) noexcept {
+    mapping(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~mapping();
+
+  /// Returns the bytes of the file.
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {bytes_, size_}; }
+  /// As `bytes`, to write to; empty unless `map_private` made it.
+  [[nodiscard]] std::span<std::byte> writable() noexcept { return {bytes_, writable_ ? size_ : 0}; }
+
+ private:
+  friend class file;
+  void swap(mapping& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(size_, other.size_);
+    std::swap(skipped_, other.skipped_);
+    std::swap(writable_, other.writable_);
+  }
+
+  std::byte* bytes_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t skipped_ = 0;  ///< bytes of the first page before them
+  bool writable_ = false;
 };
 
 PIRN_ABI_NAMESPACE_END

@@ -3,21 +3,22 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <span>
 #include <utility>
 
 #include "pirn/io/descriptor.hpp"
+#include "pirn/io/detail/whole_calls.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// An end of a pipe, or a terminal, socket or file that other programs use too, such as the standard input. Its calls
-/// are named as those of `tcp_stream`. Movable while no fiber uses it. Each call with a deadline is a suspension point,
-/// with the errors of `descriptor`. No call raises SIGPIPE: a write without a reader fails with std::errc::broken_pipe.
-/// A call in the wrong direction fails with std::errc::bad_file_descriptor.
+/// A stream over an end of a pipe, or over a terminal, socket or file that other programs use too, such as the standard
+/// input. Movable while no fiber uses it. Each call with a deadline is a suspension point, with the errors of
+/// `descriptor`. No call raises SIGPIPE: a write without a reader fails with std::errc::broken_pipe. A call in the
+/// wrong direction fails with std::errc::bad_file_descriptor.
 ///
 /// No call makes an open file non-blocking that another program or number refers to.
-class pipe_end {
+class pipe_end final : public detail::whole_reads<pipe_end>, public detail::whole_writes<pipe_end> {
  public:
   /// Makes a closed end: every call fails with io_error::closed.
   pipe_end() noexcept = default;
@@ -31,14 +32,14 @@ class pipe_end {
 
   /// Reads at least one byte; 0 at the end: all writing ends are closed.
   [[nodiscard]] result<std::size_t> read(void* into, std::size_t size, time_limit deadline = platform::never) noexcept;
-  /// Writes at least one byte of a non-empty buffer.
-  [[nodiscard]] result<std::size_t> write_some(const void* data, std::size_t size,
+  using detail::whole_writes<pipe_end>::write_some;
+  /// Writes at least one byte of `parts`, at most 16 of them in a call.
+  [[nodiscard]] result<std::size_t> write_some(std::span<const const_buffer> parts,
                                                time_limit deadline = platform::never) noexcept;
-  /// Writes everything. After an error some of it may have been written.
-  [[nodiscard]] result<> write(const void* data, std::size_t size, time_limit deadline = platform::never) noexcept;
-  [[nodiscard]] result<> write(std::string_view text, time_limit deadline = platform::never) noexcept {
-    return write(text.data(), text.size(), deadline);
-  }
+  /// Ends one direction: the reader reads what was written, then the end; a writer fails with std::errc::broken_pipe.
+  /// A pipe has one direction and is closed with it; nothing happens for the other. One direction of a
+  /// terminal cannot be ended: std::errc::operation_not_supported.
+  result<> shutdown(shutdown_half half) noexcept;
   /// Ends pending calls with io_error::closed, then closes.
   void close() noexcept { opened_.close(); }
   /// Whether it was not closed.
@@ -55,7 +56,7 @@ class pipe_end {
     in_pool,       ///< a file, or what cannot be opened anew: each call runs on a thread of the blocking pool
   };
   pipe_end(descriptor opened, way how) noexcept : opened_(std::move(opened)), way_(how) {}
-  [[nodiscard]] result<std::size_t> transfer(io_direction direction, void* memory, std::size_t size,
+  [[nodiscard]] result<std::size_t> transfer(io_direction direction, std::span<const ::iovec> memory,
                                              time_limit deadline) noexcept;
 
   descriptor opened_;
