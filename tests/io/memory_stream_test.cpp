@@ -361,11 +361,11 @@ TEST(memory_stream, lends_one_view_at_a_time) {
     EXPECT_EQ(b.lend().error(), std::errc::device_or_resource_busy);
     EXPECT_EQ(b.read(&byte, 1).error(), std::errc::device_or_resource_busy);
     EXPECT_EQ(b.read(&byte, 0).error(), std::errc::device_or_resource_busy);
-    EXPECT_TRUE(b.wait_readable(1ms));
+    EXPECT_TRUE(b.wait_readable(20s));
     pirn::read_view moved(std::move(*view));
     EXPECT_EQ(moved.text(), "abc");
     moved.consume(3);
-    EXPECT_TRUE(b.wait_readable(1ms));
+    EXPECT_TRUE(b.wait_readable(20s));
     moved = pirn::read_view();
     EXPECT_EQ(b.wait_readable(1ms).error(), io_error::timed_out);
     ASSERT_TRUE(a.write("d"));
