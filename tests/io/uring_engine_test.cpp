@@ -180,7 +180,7 @@ std::uint64_t overflows_of_many_requests() {
     }
     EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
     EXPECT_EQ(s.a.write(std::string(many, 'x').data(), many), static_cast<std::size_t>(many));
-    const auto limit = in(10s);
+    const auto limit = in(30s);
     while (got < many && std::chrono::steady_clock::now() < limit) {
       pirn::this_fiber::yield();
     }
