@@ -101,10 +101,9 @@ std::chrono::seconds time_to_live_of(std::span<const std::uint8_t> message) noex
       return {};
     }
   }
-  // A chain of aliases that ends without the record has both: the negative part counts.
+  // A chain of aliases that ends without the record has both: the negative part counts. `none` is above the limit.
   const std::uint32_t found = negative != none ? std::min(negative, shortest) : shortest;
-  return std::chrono::seconds(
-      found == none || found > std::numeric_limits<std::int32_t>::max() ? 0 : found);  // RFC 2181, 8
+  return std::chrono::seconds(found > std::numeric_limits<std::int32_t>::max() ? 0 : found);  // RFC 2181, 8
 }
 
 std::error_code error_of(int status) noexcept {

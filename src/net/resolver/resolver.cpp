@@ -134,7 +134,7 @@ class resolver::state {
       made.push_back(name);
     }
     for (const std::string& domain : rules.domains) {
-      if (auto whole = checked_name(name + "." + domain)) {
+      if (auto whole = checked_name(std::string(name).append(1, '.').append(domain))) {
         made.push_back(whole->ends_with('.') ? whole->substr(0, whole->size() - 1) : *whole);
       }
     }
