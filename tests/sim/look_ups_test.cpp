@@ -268,8 +268,8 @@ TEST(connection_race, one_of_two_that_arrive_at_once) {
   expect_passes(
       [] {
         tcp_listener a = tcp_listener::listen(first).value(), b = tcp_listener::listen(second).value();
-        std::optional<sim::partition> apart(first.port);
-        const time_point second_begins = platform::later(platform::now(), attempt_delay);
+        std::optional<sim::partition> apart_a(first.port), apart_b(second.port);
+        const time_point both_wait = platform::later(platform::now(), attempt_delay + 1ms);
         // Which connections are left. The deadline is later than that of the race.
         const auto count_open = [&](tcp_listener& at) {
           int open = 0;
@@ -286,8 +286,9 @@ TEST(connection_race, one_of_two_that_arrive_at_once) {
                         sim::check(count_open(a) + count_open(b) == 1, "the other one is closed");
                       },
                       [&] {
-                        static_cast<void>(this_fiber::sleep_until(second_begins));
-                        apart.reset();
+                        static_cast<void>(this_fiber::sleep_until(both_wait));
+                        apart_a.reset();
+                        apart_b.reset();
                       }},
                      {.migratable = true});
       },
