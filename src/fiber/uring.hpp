@@ -48,10 +48,12 @@ enum opcode : std::uint8_t {
   op_async_cancel = 14,
   op_openat = 18,
   op_statx = 21,
+  op_send = 26,
   op_recv = 27,
 };
 inline constexpr std::uint8_t skip_success = 1 << 6;  ///< of a submission: no completion unless it fails
 inline constexpr std::uint32_t poll_multishot = 1;    ///< in the length of a poll
+inline constexpr std::uint16_t poll_first = 1;        ///< in the priority of a receive: wait before the first attempt
 inline constexpr std::uint32_t fsync_data = 1;        ///< in the flags of an fsync
 inline constexpr std::uint32_t more_follow = 1 << 1;  ///< of a completion
 
@@ -64,6 +66,8 @@ struct features {
   bool registered_ring = true;  ///< 5.18
   bool no_iowait = true;        ///< 6.15
   bool multishot_poll = true;   ///< 5.13
+  bool poll_first = true;       ///< 5.19
+  bool send = true;             ///< 5.6
 };
 
 /// A submission and a completion queue, shared with the kernel. All functions are for one thread, except for those

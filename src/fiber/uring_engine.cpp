@@ -51,7 +51,8 @@ class uring_engine final : public epoll_engine {
   }
 
   bool submit(completion& what) noexcept override {
-    if (free_ == none && !add_slot()) {
+    const bool masked = what.request().what == kernel_request::code::send && !ring_.has().send;
+    if (masked || (free_ == none && !add_slot())) {
       return false;
     }
     begin_in_this_thread();
@@ -173,7 +174,7 @@ class uring_engine final : public epoll_engine {
     of.complete(entry.result);
   }
 
-  static void translate(const kernel_request& from, uring::submission& to) noexcept {
+  void translate(const kernel_request& from, uring::submission& to) const noexcept {
     to.descriptor = from.descriptor;
     to.address = reinterpret_cast<std::uintptr_t>(from.address);
     to.length = from.size;
@@ -182,6 +183,10 @@ class uring_engine final : public epoll_engine {
     switch (from.what) {
       case kernel_request::code::receive:
         to.opcode = uring::op_recv;
+        to.priority = ring_.has().poll_first ? uring::poll_first : 0;  // the fiber has found nothing a moment ago
+        break;
+      case kernel_request::code::send:
+        to.opcode = uring::op_send;
         break;
       case kernel_request::code::read_at:
         to.opcode = uring::op_readv;

@@ -32,9 +32,14 @@ class kernel_access {
   void begin() const noexcept {
     if (what_.what == code::open || what_.what == code::stat) {
       __tsan_read_range(what_.address, std::strlen(static_cast<const char*>(what_.address)) + 1);
-    } else if (what_.what == code::write_at) {
-      each_part(~std::size_t{0}, __tsan_read_range);
-      static_cast<void>(::write(what_.descriptor, "", 0));  // does nothing but release what the descriptor stands for
+    } else if (what_.what == code::send || what_.what == code::write_at) {
+      if (what_.what == code::send) {
+        __tsan_read_range(what_.address, what_.size);
+      } else {
+        each_part(~std::size_t{0}, __tsan_read_range);
+      }
+      // Does nothing, and fails for a socket, but releases what the descriptor stands for.
+      static_cast<void>(!::pwrite(what_.descriptor, "", 0, 0));
     }
   }
 

@@ -68,6 +68,7 @@ class operation_runner {
  private:
   using kind = operation::kind;
   static constexpr std::size_t max_bytes = std::size_t{1} << 30;  ///< of one receive
+  static constexpr std::size_t max_gathered = 4096;               ///< bytes of a send that waits for those of others
 
   /// Lets a close of the descriptor find a request. The close looks again until all have ended.
   class request_of_descriptor {
@@ -237,6 +238,14 @@ class operation_runner {
       case kind::receive:
         made.size = static_cast<std::uint32_t>(std::min<std::size_t>(op_.memory_.iov_len, max_bytes));
         break;
+      // Other fibers that are ready may send too, and one call then passes on all of that. Without them, or for much
+      // data, the call itself is cheaper.
+      case kind::send:
+        if (op_.memory_.iov_len > max_gathered || !detail::current_worker()->queue.has_ready()) {
+          return {};
+        }
+        made.what = code::send;
+        break;
       case kind::read_at:
         made.what = code::read_at;
         made.flags = 0;
@@ -302,7 +311,9 @@ class operation_runner {
 
   /// Returns the text of a dump for a fiber that waits.
   [[nodiscard]] const char* what_is_awaited() const noexcept {
-    return op_.kind_ == kind::receive ? "readable descriptor" : "file";
+    return op_.kind_ == kind::receive ? "readable descriptor"
+           : op_.kind_ == kind::send  ? "writable descriptor"
+                                      : "file";
   }
 
   /// Lets the engine carry it out, unless that is not possible.

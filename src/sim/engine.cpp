@@ -52,7 +52,8 @@ class sim_engine final : public engine {
   }
 
   bool submit(completion& what) noexcept override {
-    const bool of_socket = what.request().what == kernel_request::code::receive;
+    const kernel_request::code wanted = what.request().what;
+    const bool of_socket = wanted == kernel_request::code::receive || wanted == kernel_request::code::send;
     if (of_socket ? net().find(what.request().descriptor) == nullptr : !is_of_disk(what.request())) {
       return false;
     }
@@ -164,7 +165,8 @@ class sim_engine final : public engine {
     const auto* const path = static_cast<const char*>(what.address);
     const auto count = static_cast<int>(what.size), flags = static_cast<int>(what.flags);
     const auto offset = static_cast<::off_t>(what.offset);
-    const std::int64_t done = what.what == code::receive    ? system::recv(what.descriptor, what.address, what.size, 0)
+    const std::int64_t done = what.what == code::send ? system::send(what.descriptor, what.address, what.size, flags)
+                              : what.what == code::receive  ? system::recv(what.descriptor, what.address, what.size, 0)
                               : what.what == code::read_at  ? system::preadv(what.descriptor, parts, count, offset)
                               : what.what == code::write_at ? system::pwritev(what.descriptor, parts, count, offset)
                               : what.what == code::sync     ? system::fsync(what.descriptor)

@@ -143,7 +143,7 @@ TEST_P(masked, everything_works) {
 
 INSTANTIATE_TEST_SUITE_P(uring, masked,
                          testing::Values("", "single_issuer", "defer_taskrun", "no_sqarray", "registered_ring",
-                                         "no_iowait", "multishot_poll", "all",
+                                         "no_iowait", "multishot_poll", "poll_first", "send", "all",
                                          "single_issuer,no_sqarray,registered_ring,no_iowait,multishot_poll"));
 
 TEST(uring, a_dump_says_which_engine_runs_and_why) {
@@ -265,6 +265,30 @@ TEST(uring, bytes_order_what_their_sender_did_before_what_their_receiver_does) {
   sender.join();
 }
 
+/// Sends a byte while another fiber of the worker is ready.
+pirn::result<std::int64_t> send_beside_another(descriptor& to) {
+  pirn::fiber other = pirn::spawn([] {});
+  const auto sent = perform(operation::send(to, "x", 1));
+  other.join();
+  return sent;
+}
+
+TEST(uring, bytes_of_a_request_order_too) {
+  pirn::runtime runtime({.workers = 1, .engine = engine_kind::uring});
+  pair_of_sockets s;
+  int value = 0;
+  std::thread receiver([&] {
+    char byte = 0;
+    EXPECT_EQ(s.b.receive(&byte, 1), 1u);
+    EXPECT_EQ(value, 1);
+  });
+  runtime.run([&] {
+    value = 1;
+    EXPECT_EQ(send_beside_another(s.a), 1);
+  });
+  receiver.join();
+}
+
 TEST(uring, idle_workers_wait_without_cpu_time) {
   pirn::runtime runtime({.workers = 2, .engine = engine_kind::uring});
   runtime.run([] { EXPECT_TRUE(pirn::this_fiber::sleep_for(2ms)); });
@@ -338,6 +362,23 @@ TEST_F(uring_death, a_race_with_the_read_of_a_file_is_found) {
 }
 
 #endif
+
+TEST_F(uring_death, a_send_costs_a_call_only_where_no_other_fiber_is_ready) {
+  if (!pirn_test::can_refuse_calls()) {
+    GTEST_SKIP() << "no seccomp filters here";
+  }
+  EXPECT_EXIT(
+      {
+        pirn_test::refuse_calls({SYS_sendto}, ENOSYS);
+        pirn::runtime runtime({.workers = 1, .engine = engine_kind::uring});
+        const bool as_said = runtime.run([] {
+          pair_of_sockets s;
+          return send_beside_another(s.a) == 1 && !perform(operation::send(s.a, "x", 1));
+        });
+        std::_Exit(as_said ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
 
 TEST_F(uring_death, a_request_in_a_forked_process_is_diagnosed) {
   EXPECT_DEATH(

@@ -314,4 +314,79 @@ TEST(completion, a_plain_thread_reads_beside_a_fiber) {
       bound(2));
 }
 
+/// Sends one byte while another fiber of the worker is ready, so that the send is a request.
+result<> send_beside_another(tcp_stream& to, char byte, time_point deadline = never) {
+  fiber other = spawn([] {}, {.worker = 0});
+  const result<> sent = to.write(&byte, 1, deadline);
+  other.join();
+  return sent;
+}
+
+/// Reads what the other side has sent, until it has ended its half.
+std::string rest(tcp_stream& from) {
+  std::string all;
+  char byte = '?';
+  while (from.read(&byte, 1).value() == 1) {
+    all += byte;
+  }
+  return all;
+}
+
+TEST(completion, a_byte_is_sent_beside_a_stop) {
+  expect_passes(
+      [] {
+        connected c;
+        bool sent = false;
+        run_with_stop(
+            [&] {
+              const result<> done = send_beside_another(c.here, 'a');
+              sim::check(done || done.error() == io_error::stopped);
+              sent = done.has_value();
+            },
+            [](fiber& waits) { waits.request_stop(); });
+        c.here.close();
+        sim::check(rest(c.there) == (sent ? "a" : ""), "a byte is sent unseen, or lost");
+      },
+      bound(1));
+}
+
+TEST(completion, a_byte_is_sent_beside_a_close) {
+  expect_passes(
+      [] {
+        connected c;
+        bool sent = false;
+        run_fibers(2, {[&] {
+                         const result<> done = send_beside_another(c.here, 'a');
+                         sim::check(done || done.error() == io_error::closed);
+                         sent = done.has_value();
+                       },
+                       [&] { c.here.close(); }});
+        sim::check(rest(c.there) == (sent ? "a" : ""), "a byte is sent unseen, or lost");
+      },
+      bound(1));
+}
+
+TEST(completion, a_byte_waits_for_room_until_a_deadline) {
+  expect_passes(
+      [] {
+        connected c;
+        const std::string much(std::size_t{1} << 16, 'm');
+        const std::size_t full = c.here.write_some(much.data(), much.size()).value();
+        bool sent = false;
+        run_fibers(2, {[&] {
+                         const result<> done = send_beside_another(c.here, 'a', platform::now() + 1ms);
+                         sim::check(done || done.error() == io_error::timed_out);
+                         sent = done.has_value();
+                       },
+                       [&] {
+                         static_cast<void>(this_fiber::sleep_for(1ms));
+                         std::string room(full, ' ');
+                         sim::check(c.there.read_exactly(room.data(), full).has_value());
+                       }});
+        c.here.close();
+        sim::check(rest(c.there) == (sent ? "a" : ""), "a byte is sent unseen, or lost");
+      },
+      bound(1));
+}
+
 }  // namespace

@@ -13,7 +13,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// A call that the kernel is asked to make. The arguments are those of the system call with the name of `what`.
 struct kernel_request {
   /// The requests that engines know.
-  enum class code : std::uint8_t { receive, read_at, write_at, sync, open, stat };
+  enum class code : std::uint8_t { receive, send, read_at, write_at, sync, open, stat };
   code what;                 ///< which request
   int descriptor;            ///< or the folder of a path
   void* address = nullptr;   ///< of bytes, of an array of iovec, or of a path
