@@ -99,7 +99,6 @@ features features_left() noexcept {
       {"registered_ring", &features::registered_ring},
       {"no_iowait", &features::no_iowait},
       {"multishot_poll", &features::multishot_poll},
-      {"poll_first", &features::poll_first},
       {"send", &features::send},
   };
   const char* const without = std::getenv("PIRN_URING_WITHOUT");

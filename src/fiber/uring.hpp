@@ -53,7 +53,6 @@ enum opcode : std::uint8_t {
 };
 inline constexpr std::uint8_t skip_success = 1 << 6;  ///< of a submission: no completion unless it fails
 inline constexpr std::uint32_t poll_multishot = 1;    ///< in the length of a poll
-inline constexpr std::uint16_t poll_first = 1;        ///< in the priority of a receive: wait before the first attempt
 inline constexpr std::uint32_t fsync_data = 1;        ///< in the flags of an fsync
 inline constexpr std::uint32_t more_follow = 1 << 1;  ///< of a completion
 
@@ -66,7 +65,6 @@ struct features {
   bool registered_ring = true;  ///< 5.18
   bool no_iowait = true;        ///< 6.15
   bool multishot_poll = true;   ///< 5.13
-  bool poll_first = true;       ///< 5.19
   bool send = true;             ///< 5.6
 };
 

@@ -183,7 +183,8 @@ class uring_engine final : public epoll_engine {
     switch (from.what) {
       case kernel_request::code::receive:
         to.opcode = uring::op_recv;
-        to.priority = ring_.has().poll_first ? uring::poll_first : 0;  // the fiber has found nothing a moment ago
+        // With its first attempt, though the fiber has found nothing a moment ago: where several wait for one socket,
+        // the kernel wakes one of those that skip it for all bytes of a write, and the others wait on.
         break;
       case kernel_request::code::send:
         to.opcode = uring::op_send;

@@ -29,12 +29,26 @@ struct transfer_call {
   io_direction direction;
 };
 
+std::size_t size_of(std::span<const ::iovec> memory) noexcept {
+  std::size_t size = 0;
+  for (const ::iovec& each : memory) {
+    size += each.iov_len;
+  }
+  return size;
+}
+
+/// Whether it is the master of a pseudo-terminal, which opens a new pair when it is opened again.
+bool is_master(int native) noexcept {
+  int number = 0;
+  return platform::system::ioctl(native, TIOCGPTN, &number) == 0;
+}
+
 std::int64_t by_mode(int native, void* argument) noexcept {
   const auto& wanted = *static_cast<const transfer_call*>(argument);
   return wanted.direction == io_direction::read
              ? result_of_call(
                    platform::system::readv(native, wanted.memory.data(), static_cast<int>(wanted.memory.size())))
-             : detail::without_sigpipe([&] {
+             : detail::without_sigpipe(size_of(wanted.memory), [&] {
                  return result_of_call(
                      platform::system::writev(native, wanted.memory.data(), static_cast<int>(wanted.memory.size())));
                });
@@ -77,7 +91,7 @@ result<pipe_end> pipe_end::adopt(int native) noexcept {
   if (S_ISSOCK(about.st_mode)) {
     return pipe_end(std::move(owned), way::by_flag);
   }
-  if (S_ISFIFO(about.st_mode) || (S_ISCHR(about.st_mode) && ::isatty(native) == 1)) {
+  if (S_ISFIFO(about.st_mode) || (S_ISCHR(about.st_mode) && ::isatty(native) == 1 && !is_master(native))) {
     const int flags = platform::system::fcntl(native, F_GETFL);
     if ((flags & O_NONBLOCK) != 0) {
       return pipe_end(std::move(owned), way::non_blocking);

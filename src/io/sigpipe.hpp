@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 
@@ -14,10 +15,10 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Makes one call, which returns -EPIPE where it raises SIGPIPE. The signal is blocked in this thread meanwhile, and
-/// taken away if the call has raised it. Another one that was pending before stays.
+/// Makes one call that moves `size` bytes. SIGPIPE is blocked in this thread meanwhile, and taken away if the call has
+/// raised it, which a call that blocks may do after it has moved a part. Another one that was pending before stays.
 template <class Call>
-std::int64_t without_sigpipe(Call call) noexcept {
+std::int64_t without_sigpipe(std::size_t size, Call call) noexcept {
   ::sigset_t pipe_signal;
   ::sigset_t before;
   ::sigset_t pending;
@@ -27,7 +28,7 @@ std::int64_t without_sigpipe(Call call) noexcept {
   const bool was_blocked = ::sigismember(&before, SIGPIPE) == 1;
   const bool was_pending = was_blocked && ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGPIPE) == 1;
   const std::int64_t outcome = call();
-  if (outcome == -EPIPE && !was_pending) {
+  if (outcome != static_cast<std::int64_t>(size) && !was_pending) {
     const ::timespec at_once{};
     while (::sigtimedwait(&pipe_signal, nullptr, &at_once) < 0 && errno == EINTR) {
     }

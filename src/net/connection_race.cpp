@@ -111,8 +111,12 @@ std::expected<tcp_stream, connect_error> connection_race::run(platform::time_poi
   if (won_) {
     return std::move(*won_);
   }
+  if (const auto asked = this_fiber::check_stop(); !asked && !error.code) {
+    error.code = make_error_code(asked.error());  // the attempts may have ended by the stop before this fiber ran
+  }
   error.attempts = std::move(failed_);
-  std::erase_if(error.attempts, [](const auto& each) { return each.code == io_error::stopped; });
+  std::erase_if(error.attempts,
+                [](const auto& each) { return each.code == io_error::stopped || each.code == io_error::expired; });
   if (!error.code) {
     error.code = error.attempts.empty() ? why_none_ : error.attempts.front().code;
   }

@@ -161,7 +161,7 @@ result<std::size_t> tcp_stream::send_file(int file, std::uint64_t offset, std::s
   } request{file, static_cast<::off_t>(offset), size};
   const descriptor::syscall call = [](int native, void* argument) noexcept {
     const auto& from = *static_cast<const source*>(argument);
-    return detail::without_sigpipe([&] {
+    return detail::without_sigpipe(from.size, [&] {
       ::off_t position = from.offset;
       return result_of_call(platform::system::sendfile(native, from.file, &position, from.size));
     });

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/sigpipe.hpp"
+#include "pirn/fiber/blocking.hpp"
 #include "pirn/fiber/runtime.hpp"
 #include "pirn/io/any_stream.hpp"
 #include "pirn/io/buffered_reader.hpp"
@@ -272,3 +274,28 @@ TEST(any_descriptor, of_events_timers_and_changes_of_files_is_waited_for) {
 }
 
 }  // namespace
+
+TEST(pipe_end, a_write_that_ends_early_in_the_pool_raises_no_signal) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);  // blocking
+  pirn::runtime({.workers = 1}).run([&] {
+    pirn::fiber reader = pirn::spawn([&] {
+      char some[16384];
+      static_cast<void>(pirn::this_fiber::sleep_for(std::chrono::milliseconds(20)));
+      EXPECT_GT(::read(ends[0], some, sizeof some), 0);
+      static_cast<void>(pirn::this_fiber::sleep_for(std::chrono::milliseconds(20)));
+      ::close(ends[0]);
+    });
+    // As by a pipe that cannot be opened again: the write sleeps in the kernel after it has moved a part.
+    const std::string much(1024 * 1024, 'x');
+    const auto put = pirn::blocking([&] {
+      return pirn::detail::without_sigpipe(much.size(), [&] {
+        const ::ssize_t moved = ::write(ends[1], much.data(), much.size());
+        return moved >= 0 ? moved : -errno;
+      });
+    });
+    reader.join();
+    EXPECT_LT(put, 1024 * 1024);
+  });
+  ::close(ends[1]);
+}

@@ -143,7 +143,7 @@ TEST_P(masked, everything_works) {
 
 INSTANTIATE_TEST_SUITE_P(uring, masked,
                          testing::Values("", "single_issuer", "defer_taskrun", "no_sqarray", "registered_ring",
-                                         "no_iowait", "multishot_poll", "poll_first", "send", "all",
+                                         "no_iowait", "multishot_poll", "send", "all",
                                          "single_issuer,no_sqarray,registered_ring,no_iowait,multishot_poll"));
 
 TEST(uring, a_dump_says_which_engine_runs_and_why) {

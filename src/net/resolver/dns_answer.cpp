@@ -157,7 +157,9 @@ int read_services(const unsigned char* data, int size, std::vector<resolver::ser
   const int status = ::ares_parse_srv_reply(data, size, &first);
   const std::unique_ptr<void, decltype(&::ares_free_data)> owned(first, &::ares_free_data);
   for (const ::ares_srv_reply* each = first; each != nullptr && into.size() < max_records; each = each->next) {
-    into.push_back({each->host, each->port, each->priority, each->weight});
+    if (*each->host != '\0') {  // else the service is not offered (RFC 2782)
+      into.push_back({each->host, each->port, each->priority, each->weight});
+    }
   }
   return status;
 }

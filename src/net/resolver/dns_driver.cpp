@@ -51,6 +51,10 @@ class dns_driver::channel {
     options.sock_state_cb = &watch;
     options.sock_state_cb_data = this;
     options.resolvconf_path = path.data();
+#ifdef ARES_OPT_QUERY_CACHE  // of c-ares 1.31 and later, beside which our limits would mean nothing
+    given |= ARES_OPT_QUERY_CACHE;
+    options.qcache_max_ttl = 0;
+#endif
     if (wanted.timeout.count() > 0) {
       given |= ARES_OPT_TIMEOUTMS;
       options.timeout = static_cast<int>(std::min<std::int64_t>(wanted.timeout.count(), 3'600'000));
