@@ -156,6 +156,7 @@ dns_driver::dns_driver(const resolver::options& wanted) : wanted_(wanted) {
   }
   read_at_ = file_stamp::of(wanted_.resolv_conf);
   channels_.push_back(std::make_unique<channel>(wanted_, ready_.native()));
+  read_rules();
 }
 
 dns_driver::~dns_driver() = default;
@@ -168,22 +169,28 @@ void dns_driver::renew() noexcept {
   }
   try {
     channels_.push_back(std::make_unique<channel>(wanted_, ready_.native()));
+    read_rules();
     read_at_ = now;
   } catch (const std::exception&) {
     // The next query tries again.
   }
 }
 
+void dns_driver::read_rules() {
+  search_rules found;
+  channels_.back()->read_rules(found);
+  if (wanted_.ndots != 0) {
+    found.ndots = wanted_.ndots;
+  }
+  if (!wanted_.search.empty()) {
+    found.domains = wanted_.search;
+  }
+  rules_ = std::move(found);
+}
+
 search_rules dns_driver::rules() {
   renew();
-  search_rules found{.domains = wanted_.search};
-  search_rules in_file;
-  channels_.back()->read_rules(in_file);
-  found.ndots = wanted_.ndots != 0 ? wanted_.ndots : in_file.ndots;
-  if (found.domains.empty()) {
-    found.domains = std::move(in_file.domains);
-  }
-  return found;
+  return rules_;
 }
 
 void dns_driver::ask(std::shared_ptr<query> what, end_call end, look_ups& of) noexcept {

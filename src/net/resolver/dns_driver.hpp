@@ -42,11 +42,14 @@ class dns_driver final : public name_driver {
   /// Uses a new channel from now on if resolv.conf has changed. Queries under way stay in the old one. Without memory
   /// or descriptors for it the old configuration stays in use.
   void renew() noexcept;
+  /// Sets the rules of the last channel. Throws std::bad_alloc.
+  void read_rules();
 
   const resolver::options wanted_;
   descriptor ready_;                                ///< the epoll instance
   std::vector<std::unique_ptr<channel>> channels_;  ///< the last one takes new queries
   file_stamp read_at_;
+  search_rules rules_;
 };
 
 }  // namespace detail
