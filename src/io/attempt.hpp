@@ -1,7 +1,11 @@
 // Helpers of the operations on descriptors: what comes before a system call and after it.
 #pragma once
 
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,8 +13,10 @@
 #include <span>
 #include <system_error>
 
+#include "detail/system.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/io/descriptor.hpp"
+#include "pirn/io/stream.hpp"
 #include "pirn/stack/expert/overflow.hpp"
 
 namespace pirn {
@@ -63,6 +69,27 @@ inline std::error_code system_error_of(int number) noexcept { return {number, st
 PIRN_NOINLINE inline std::error_code last_error() noexcept { return system_error_of(errno); }
 PIRN_NOINLINE inline std::int64_t result_of_call(std::int64_t returned) noexcept {
   return returned >= 0 ? returned : -std::int64_t{errno};
+}
+
+/// Fills in the kernel's form of as many parts as there is room for, and returns it.
+inline std::span<::iovec> to_native(std::span<const const_buffer> parts, std::span<::iovec> into) noexcept {
+  const std::size_t count = std::min(parts.size(), into.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    into[i] = {const_cast<void*>(parts[i].data), parts[i].size};
+  }
+  return into.first(count);
+}
+
+/// Returns the argument of shutdown(2).
+inline int to_native(shutdown_half which) noexcept {
+  return which == shutdown_half::read ? SHUT_RD : which == shutdown_half::write ? SHUT_WR : SHUT_RDWR;
+}
+
+/// Whether a second open of the file loses nothing. The other side of a terminal would be another one.
+inline bool can_reopen(int native, const struct ::stat& about) noexcept {
+  int number = 0;
+  return S_ISFIFO(about.st_mode) ||
+         (S_ISCHR(about.st_mode) && ::isatty(native) == 1 && platform::system::ioctl(native, TIOCGPTN, &number) != 0);
 }
 
 inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {

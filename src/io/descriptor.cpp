@@ -24,6 +24,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace {
 
 using namespace std::chrono_literals;
+using detail::can_reopen;
 using detail::counted;
 using detail::error_of_call;
 using detail::last_error;
@@ -91,13 +92,6 @@ bool reopen(int native, int flags) noexcept {
   const bool done = ::dup3(made, native, (on_exec & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) >= 0;
   platform::system::close(made);
   return done;
-}
-
-/// Whether a second open of the file loses nothing. The other side of a terminal would be another one.
-bool can_reopen(int native, const struct ::stat& about) noexcept {
-  unsigned number = 0;
-  return S_ISFIFO(about.st_mode) ||
-         (S_ISCHR(about.st_mode) && ::isatty(native) == 1 && ::ioctl(native, TIOCGPTN, &number) != 0);
 }
 
 /// Whether it is a file, or /dev/null and its like: the mode has no effect on them.

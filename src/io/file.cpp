@@ -260,10 +260,7 @@ result<std::size_t> file::cursor::read(void* into, std::size_t size, time_limit 
 
 result<std::size_t> file::cursor::write_some(std::span<const const_buffer> parts, time_limit deadline) noexcept {
   ::iovec natives[parts_of_a_call];
-  const std::size_t count = std::min(parts.size(), parts_of_a_call);
-  std::transform(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(count), natives,
-                 [](const const_buffer& each) { return ::iovec{const_cast<void*>(each.data), each.size}; });
-  const auto put = perform(operation::write_at(file_->opened_, {natives, count}, offset_), deadline);
+  const auto put = perform(operation::write_at(file_->opened_, detail::to_native(parts, natives), offset_), deadline);
   if (!put) {
     return fail(put.error());
   }

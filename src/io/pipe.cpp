@@ -6,10 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <iterator>
 
 #include "detail/system.hpp"
 #include "io/attempt.hpp"
@@ -35,12 +33,6 @@ std::size_t size_of(std::span<const ::iovec> memory) noexcept {
     size += each.iov_len;
   }
   return size;
-}
-
-/// Whether it is the master of a pseudo-terminal, which opens a new pair when it is opened again.
-bool is_master(int native) noexcept {
-  int number = 0;
-  return platform::system::ioctl(native, TIOCGPTN, &number) == 0;
 }
 
 std::int64_t by_mode(int native, void* argument) noexcept {
@@ -91,7 +83,7 @@ result<pipe_end> pipe_end::adopt(int native) noexcept {
   if (S_ISSOCK(about.st_mode)) {
     return pipe_end(std::move(owned), way::by_flag);
   }
-  if (S_ISFIFO(about.st_mode) || (S_ISCHR(about.st_mode) && ::isatty(native) == 1 && !is_master(native))) {
+  if (detail::can_reopen(native, about)) {
     const int flags = platform::system::fcntl(native, F_GETFL);
     if ((flags & O_NONBLOCK) != 0) {
       return pipe_end(std::move(owned), way::non_blocking);
@@ -138,10 +130,7 @@ result<std::size_t> pipe_end::read(void* into, std::size_t size, time_limit dead
 
 result<std::size_t> pipe_end::write_some(std::span<const const_buffer> parts, time_limit deadline) noexcept {
   ::iovec natives[16];
-  const std::span<const const_buffer> first = parts.first(std::min(parts.size(), std::size(natives)));
-  std::ranges::transform(first, natives,
-                         [](const const_buffer& each) { return ::iovec{const_cast<void*>(each.data), each.size}; });
-  return transfer(io_direction::write, {natives, first.size()}, deadline);
+  return transfer(io_direction::write, detail::to_native(parts, natives), deadline);
 }
 
 result<> pipe_end::shutdown(shutdown_half half) noexcept {
@@ -154,10 +143,8 @@ result<> pipe_end::shutdown(shutdown_half half) noexcept {
   }
   if (way_ == way::by_flag) {
     const descriptor::syscall end = [](int native, void* wanted) noexcept {
-      const auto which = *static_cast<const shutdown_half*>(wanted);
-      return result_of_call(platform::system::shutdown(native, which == shutdown_half::read    ? SHUT_RD
-                                                               : which == shutdown_half::write ? SHUT_WR
-                                                                                               : SHUT_RDWR));
+      return result_of_call(
+          platform::system::shutdown(native, detail::to_native(*static_cast<const shutdown_half*>(wanted))));
     };
     const result<std::int64_t> done = opened_.invoke(end, &half);
     return done ? result<>() : fail(done.error());

@@ -121,10 +121,7 @@ result<> tcp_stream::write(const void* buffer, std::size_t size, time_limit dead
 result<std::size_t> tcp_stream::write_from(std::span<const const_buffer> parts, std::size_t skip,
                                            platform::time_point deadline) noexcept {
   ::iovec memory[max_parts];
-  const std::size_t count = std::min(parts.size(), max_parts);
-  for (std::size_t i = 0; i < count; ++i) {
-    memory[i] = {const_cast<void*>(parts[i].data), parts[i].size};
-  }
+  const std::size_t count = detail::to_native(parts, memory).size();
   memory[0] = {static_cast<std::byte*>(memory[0].iov_base) + skip, memory[0].iov_len - skip};
   ::msghdr message{};
   message.msg_iov = memory;
@@ -170,7 +167,7 @@ result<std::size_t> tcp_stream::send_file(int file, std::uint64_t offset, std::s
 }
 
 result<> tcp_stream::shutdown(shutdown_half which) noexcept {
-  const int how = which == shutdown_half::read ? SHUT_RD : which == shutdown_half::write ? SHUT_WR : SHUT_RDWR;
+  const int how = detail::to_native(which);
   return detail::call_on(socket_, [how](int native) { return platform::system::shutdown(native, how); });
 }
 
