@@ -1,6 +1,6 @@
 // pirn's coroutines on one copy_stack.
 #include "coroutines.hpp"
-#include "pirn/coro/copied_coroutine.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // pirn's coroutines on one copy_stack, each with an image of the necessary size.
 #include "memory.hpp"
-#include "pirn/coro/copied_coroutine.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 
 int main() {
   using coroutine = pirn::copied_coroutine<void()>;

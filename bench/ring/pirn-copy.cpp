@@ -2,7 +2,7 @@
 // first.
 #include <memory>
 
-#include "pirn/coro/copied_coroutine.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 #include "ring.hpp"
 
 namespace {

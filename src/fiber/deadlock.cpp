@@ -11,7 +11,7 @@
 // others twice. If the same workers report it, and none was awake in between, there was a moment at which all slept
 // with nothing on its way to any of them. If at this moment every thread of the process was a worker, an idle thread of
 // `blocking`, or waiting for a fiber, and no signal has a handler, then nothing is left that could wake a fiber.
-#include "pirn/fiber/deadlock.hpp"
+#include "pirn/fiber/expert/deadlock.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "pirn/fiber/deadlock.hpp"
 #include "pirn/fiber/detail/worker.hpp"
+#include "pirn/fiber/expert/deadlock.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

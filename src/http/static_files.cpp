@@ -172,6 +172,52 @@ bool parse_number(std::string_view text, std::uint64_t& number) noexcept {
   return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
+/// The bytes [first, first + length) of a representation.
+struct byte_range {
+  std::uint64_t first;   ///< the offset of the first byte
+  std::uint64_t length;  ///< the number of bytes
+};
+/// Which part of a representation a range of a request names.
+enum class range_kind : std::uint8_t { whole, part, unsatisfiable };
+
+/// Applies a Range header to `size` bytes. A value that is not one well-formed range of bytes is ignored: `whole`.
+range_kind parse_range(std::string_view value, std::uint64_t size, byte_range& range) noexcept {
+  constexpr std::string_view unit = "bytes=";
+  if (!same_token(value.substr(0, unit.size()), unit)) {
+    return range_kind::whole;
+  }
+  value.remove_prefix(unit.size());
+  const auto dash = value.find('-');
+  if (dash == value.npos || value.find(',') != value.npos) {
+    return range_kind::whole;
+  }
+  const std::string_view from = value.substr(0, dash);
+  const std::string_view to = value.substr(dash + 1);
+  std::uint64_t first = 0;
+  std::uint64_t last = UINT64_MAX;
+  if (from.empty()) {
+    std::uint64_t suffix = 0;
+    if (!parse_number(to, suffix)) {
+      return range_kind::whole;
+    }
+    if (suffix == 0 || size == 0) {
+      return range_kind::unsatisfiable;
+    }
+    range.length = std::min(suffix, size);
+    range.first = size - range.length;
+    return range_kind::part;
+  }
+  if (!parse_number(from, first) || (!to.empty() && (!parse_number(to, last) || last < first))) {
+    return range_kind::whole;
+  }
+  if (first >= size) {
+    return range_kind::unsatisfiable;
+  }
+  range.first = first;
+  range.length = std::min(last, size - 1) - first + 1;
+  return range_kind::part;
+}
+
 }  // namespace
 
 std::string_view type_of(std::string_view name) noexcept {
@@ -212,43 +258,6 @@ std::expected<std::string, int> decode_path(std::string_view encoded) {
     return std::unexpected(403);
   }
   return path;
-}
-
-range_kind parse_range(std::string_view value, std::uint64_t size, byte_range& range) noexcept {
-  constexpr std::string_view unit = "bytes=";
-  if (!same_token(value.substr(0, unit.size()), unit)) {
-    return range_kind::whole;
-  }
-  value.remove_prefix(unit.size());
-  const auto dash = value.find('-');
-  if (dash == value.npos || value.find(',') != value.npos) {
-    return range_kind::whole;
-  }
-  const std::string_view from = value.substr(0, dash);
-  const std::string_view to = value.substr(dash + 1);
-  std::uint64_t first = 0;
-  std::uint64_t last = UINT64_MAX;
-  if (from.empty()) {
-    std::uint64_t suffix = 0;
-    if (!parse_number(to, suffix)) {
-      return range_kind::whole;
-    }
-    if (suffix == 0 || size == 0) {
-      return range_kind::unsatisfiable;
-    }
-    range.length = std::min(suffix, size);
-    range.first = size - range.length;
-    return range_kind::part;
-  }
-  if (!parse_number(from, first) || (!to.empty() && (!parse_number(to, last) || last < first))) {
-    return range_kind::whole;
-  }
-  if (first >= size) {
-    return range_kind::unsatisfiable;
-  }
-  range.first = first;
-  range.length = std::min(last, size - 1) - first + 1;
-  return range_kind::part;
 }
 
 static_files::static_files(const std::string& folder)

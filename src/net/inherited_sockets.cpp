@@ -1,5 +1,5 @@
 // Socket activation: reads and removes the environment variables, and takes over the descriptors.
-#include "pirn/net/inherited_sockets.hpp"
+#include "pirn/net/expert/inherited_sockets.hpp"
 
 #include <stdlib.h>
 #include <unistd.h>

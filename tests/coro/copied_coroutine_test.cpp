@@ -1,6 +1,6 @@
 // Coroutines whose frames are copied between one shared stack and their images: order of resumes, errors, and misuse.
 
-#include "pirn/coro/copied_coroutine.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 
 #include <gtest/gtest.h>
 

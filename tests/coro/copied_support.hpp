@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/detail/stack_source.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace {

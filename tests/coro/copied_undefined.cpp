@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "pirn/coro/copied_coroutine.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 
 namespace {
 

@@ -18,7 +18,7 @@ TEST(coroutine_local_test, variables_end_while_older_ones_are_there) {
   static const pirn::coroutine_local<std::shared_ptr<std::vector<int>>> log;
   struct noted {
     int number;
-    pirn::coroutine_locals* in = nullptr;
+    pirn::detail::coroutine_locals* in = nullptr;
     explicit noted(int of) : number(of) {}
     noted(const noted&) = default;
     ~noted() {

@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
-#include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/coroutine_pool.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 #include "pirn/coro/expert/stack_swap.hpp"
 #include "pirn/coro/generator.hpp"
 

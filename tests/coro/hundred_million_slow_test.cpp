@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pirn/coro/copied_coroutine.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "pirn/context/continuation.hpp"
-#include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 #include "pirn/coro/generator.hpp"
 #include "pirn/pirn.h"
 #include "pirn/stack/expert/copy_stack.hpp"

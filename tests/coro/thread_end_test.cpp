@@ -6,8 +6,8 @@
 #include <atomic>
 
 #include "pirn/context/continuation.hpp"
-#include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 #include "pirn/coro/expert/stack_swap.hpp"
 #include "pirn/coro/generator.hpp"
 

@@ -5,8 +5,8 @@
 
 #include "fiber/support.hpp"
 #include "pirn/context/continuation.hpp"
-#include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 #include "pirn/coro/generator.hpp"
 #include "pirn/fiber/co.hpp"
 #include "pirn/fiber/context_value.hpp"

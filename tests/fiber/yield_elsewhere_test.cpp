@@ -4,8 +4,8 @@
 
 #include "coro/stack_swap_support.hpp"
 #include "fiber/yield_support.hpp"
-#include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 #include "pirn/coro/generator.hpp"
 #include "pirn/fiber/blocking.hpp"
 

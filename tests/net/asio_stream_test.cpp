@@ -1,7 +1,7 @@
 // Beast of Boost 1.81 uses std::aligned_storage, which C++23 deprecates.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-#include "pirn/net/asio_stream.hpp"
+#include "pirn/net/expert/asio_stream.hpp"
 
 #include <gtest/gtest.h>
 

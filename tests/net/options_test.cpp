@@ -11,7 +11,7 @@
 #include <string>
 
 #include "net/support.hpp"
-#include "pirn/net/inherited_sockets.hpp"
+#include "pirn/net/expert/inherited_sockets.hpp"
 #include "pirn/net/udp_socket.hpp"
 #include "pirn/net/unix_listener.hpp"
 

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "fiber/support.hpp"
-#include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/coroutine_local.hpp"
+#include "pirn/coro/expert/copied_coroutine.hpp"
 #include "pirn/coro/generator.hpp"
 #include "pirn/fiber/blocking.hpp"
 #include "pirn/fiber/context_value.hpp"

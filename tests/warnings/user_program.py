@@ -9,7 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 # Headers of explorations, which are separate builds, and headers that need those of Boost.
-LEFT_OUT = ("pirn/sim/", "pirn/net/asio_stream.hpp", "pirn/http/")
+LEFT_OUT = ("pirn/sim/", "pirn/net/expert/asio_stream.hpp", "pirn/http/")
 
 
 def public_headers(include: Path) -> list[str]:

@@ -14,6 +14,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 template <class T>
 class coroutine_local;
 
+namespace detail {
+
 /// The base of every yield object: it holds the variables of the running coroutine.
 class coroutine_locals {
  public:
@@ -32,7 +34,7 @@ class coroutine_locals {
 
  private:
   template <class T>
-  friend class coroutine_local;
+  friend class pirn::coroutine_local;
   struct variable {
     explicit variable(const void* of) noexcept : key(of) {}
     variable(const variable&) = delete;
@@ -46,6 +48,8 @@ class coroutine_locals {
 
   variable* newest_ = nullptr;
 };
+
+}  // namespace detail
 
 /// A variable with a separate copy for each coroutine that uses it. The copy is made from `initial` at the first `get`,
 /// and destroyed, in reverse order, when its coroutine has ended: a destructor may still use older variables. The
@@ -62,8 +66,8 @@ class coroutine_local {
 
   /// Returns the copy of the coroutine with this yield object. The first call only can throw: std::bad_alloc, and any
   /// exception from copying T.
-  [[nodiscard]] T& get(coroutine_locals& yield) const {
-    for (coroutine_locals::variable* each = yield.newest_; each != nullptr; each = each->older) {
+  [[nodiscard]] T& get(detail::coroutine_locals& yield) const {
+    for (detail::coroutine_locals::variable* each = yield.newest_; each != nullptr; each = each->older) {
       if (each->key == this) {
         return static_cast<holder*>(each)->value;
       }
@@ -78,7 +82,7 @@ class coroutine_local {
   }
 
  private:
-  struct holder final : coroutine_locals::variable {
+  struct holder final : detail::coroutine_locals::variable {
     holder(const void* of, const T& initial) : variable(of), value(initial) {}
     T value;
   };

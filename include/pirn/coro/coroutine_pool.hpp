@@ -33,7 +33,7 @@ class coroutine_pool {
   class job;
 
   /// The argument of a job, by which it suspends.
-  class yield : public coroutine_locals {
+  class yield : public detail::coroutine_locals {
    public:
     /// Suspends the job until its next resume(). Otherwise as coroutine::yield.
     PIRN_ALWAYS_INLINE void operator()() { to_(false); }

@@ -26,9 +26,10 @@
 #include <utility>
 
 #include "pirn/context/detail/stack_end.hpp"
+#include "pirn/coro/detail/elements_of.hpp"  // IWYU pragma: export
 #include "pirn/coro/detail/generator_core.hpp"
-#include "pirn/coro/detail/generator_element.hpp"   // IWYU pragma: export
 #include "pirn/coro/detail/generator_for_each.hpp"  // IWYU pragma: export
+#include "pirn/coro/expert/generator_element.hpp"   // IWYU pragma: export
 #include "pirn/stack/expert/frame_buffer.hpp"
 #include "pirn/stack/expert/guarded_pool.hpp"
 
@@ -189,14 +190,6 @@ class generator_iterators<T>::iterator {
   word first_ = 0;
   word second_ = 0;
 };
-
-}  // namespace detail
-
-/// The iterator of a generator.
-template <class T>
-using generator_iterator = typename detail::generator_iterators<T>::iterator;
-
-namespace detail {
 
 template <class Body, class T>
 concept generator_body = std::invocable<std::decay_t<Body>&, generator_yield<T>&>;

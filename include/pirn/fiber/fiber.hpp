@@ -13,6 +13,7 @@
 
 #include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/fiber/detail/worker.hpp"
+#include "pirn/fiber/expert/unhandled_exception.hpp"  // IWYU pragma: export
 #include "pirn/fiber/fiber_id.hpp"
 
 namespace pirn {
@@ -535,12 +536,6 @@ PIRN_ALWAYS_INLINE fiber spawn(F&& body) {
   }
   return fiber(detail::launch_plain(here, std::forward<F>(body)));
 }
-
-/// Receives an exception of a fiber that no joiner takes, because the fiber was detached or its handle destroyed.
-using unhandled_exception_handler = void (*)(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept;
-/// Replaces the handler of the process and returns the old one; the initial one writes a line to standard error. A
-/// handler must not suspend. It may run on any fiber's stack, or on a worker's thread as if that were a plain one.
-unhandled_exception_handler set_unhandled_exception_handler(unhandled_exception_handler handler) noexcept;
 
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

@@ -181,7 +181,7 @@ PIRN_NOINLINE fork_results<F, G> fork2_prepared(std::remove_reference_t<F>& f, s
 /// of Cilk-5 (Frigo, Leiserson and Randall 1998); continuations of ordinary functions are stolen as by Fibril (Yang and
 /// Mellor-Crummey 2016), with a stack for each first half.
 template <class F, class G>
-PIRN_ALWAYS_INLINE std::pair<child_result<F>, child_result<G>> fork2(F&& f, G&& g) {
+PIRN_ALWAYS_INLINE std::pair<detail::child_result<F>, detail::child_result<G>> fork2(F&& f, G&& g) {
   detail::worker* const here = detail::current_worker();
   if (here == nullptr || here->forks.open.next()->on == nullptr || here->thread_exceptions->any()) [[unlikely]] {
     return detail::fork2_prepared<F, G>(f, g);
@@ -196,8 +196,8 @@ PIRN_ALWAYS_INLINE std::pair<child_result<F>, child_result<G>> fork2(F&& f, G&& 
   call.continuation.arrive();
   call.first.destroy();
   call.continuation.destroy();
-  child_result<F> first = call.take();
-  return {std::forward<child_result<F>>(first), detail::call_child(std::forward<G>(g))};
+  detail::child_result<F> first = call.take();
+  return {std::forward<detail::child_result<F>>(first), detail::call_child(std::forward<G>(g))};
 }
 
 PIRN_ABI_NAMESPACE_END

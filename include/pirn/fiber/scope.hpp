@@ -37,12 +37,12 @@ struct scope_options {
   bool migratable = false;
 };
 
-/// The result of a child for `scope::all` and others: std::monostate for void, a reference for a reference.
+namespace detail {
+
+/// The result of a child of `scope::all` and others: std::monostate for void, a reference for a reference.
 template <class F, class... Arguments>
 using child_result = std::conditional_t<std::is_void_v<std::invoke_result_t<F, Arguments...>>, std::monostate,
                                         std::invoke_result_t<F, Arguments...>>;
-
-namespace detail {
 
 template <class... Ts>
 using first_type = std::tuple_element_t<0, std::tuple<Ts...>>;
@@ -204,17 +204,18 @@ class scope : detail::stop_link {
   }
 
   /// Calls each function as a child, in a separate scope, and returns their results: a tuple, for instance for
-  /// `auto [a, b] = s.all(f, g)`. The first that fails stops the others; its exception is rethrown once all have ended.
+  /// `auto [a, b] = s.all(f, g)`, with std::monostate for void. The first that fails stops the others; its exception is
+  /// rethrown once all have ended.
   template <class... Fs>
     requires(sizeof...(Fs) > 0)
-  std::tuple<child_result<Fs>...> all(Fs&&... fs) {
-    std::tuple<detail::result_slot<child_result<Fs>>...> slots;
+  std::tuple<detail::child_result<Fs>...> all(Fs&&... fs) {
+    std::tuple<detail::result_slot<detail::child_result<Fs>>...> slots;
     scope inner(*this, 0);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (inner.spawn_into(std::get<I>(slots), std::forward<Fs>(fs)), ...);
     }(std::index_sequence_for<Fs...>{});
     inner.join();
-    return std::apply([](auto&... slot) { return std::tuple<child_result<Fs>...>(slot.take()...); }, slots);
+    return std::apply([](auto&... slot) { return std::tuple<detail::child_result<Fs>...>(slot.take()...); }, slots);
   }
 
   /// Calls each as a child. The first child that ends decides: the others are stopped, and once they have ended its
@@ -222,14 +223,14 @@ class scope : detail::stop_link {
   /// Results and exceptions of the others are dropped.
   template <class... Fs>
     requires(sizeof...(Fs) > 0)
-  detail::one_of<child_result<Fs>...> race(Fs&&... fs) {
+  detail::one_of<detail::child_result<Fs>...> race(Fs&&... fs) {
     return first_of<decided_by::end>(std::forward<Fs>(fs)...);
   }
 
   /// As `race`, but the first child that returns decides. Rethrows, with the others attached, only if all fail.
   template <class... Fs>
     requires(sizeof...(Fs) > 0)
-  detail::one_of<child_result<Fs>...> any(Fs&&... fs) {
+  detail::one_of<detail::child_result<Fs>...> any(Fs&&... fs) {
     return first_of<decided_by::success>(std::forward<Fs>(fs)...);
   }
 
@@ -240,7 +241,7 @@ class scope : detail::stop_link {
   template <std::ranges::forward_range Range, class F>
   auto map(Range&& range, std::size_t limit, F&& f) {
     using element = std::ranges::range_reference_t<Range>;
-    using value = child_result<F&, element>;
+    using value = detail::child_result<F&, element>;
     using results = std::conditional_t<std::is_void_v<std::invoke_result_t<F&, element>>, void, std::vector<value>>;
     std::vector<detail::result_slot<value>> slots(static_cast<std::size_t>(std::ranges::distance(range)));
     scope inner(*this, limit > 0 ? limit - 1 : 0);
@@ -354,16 +355,16 @@ class scope : detail::stop_link {
     });
   }
   template <decided_by Rule, class... Fs>
-  detail::one_of<child_result<Fs>...> first_of(Fs&&... fs) {
-    std::tuple<detail::result_slot<child_result<Fs>>...> slots;
+  detail::one_of<detail::child_result<Fs>...> first_of(Fs&&... fs) {
+    std::tuple<detail::result_slot<detail::child_result<Fs>>...> slots;
     detail::race_state state;
     scope inner(*this, 0);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (inner.template spawn_racer<Rule>(state, I, std::get<I>(slots), std::forward<Fs>(fs)), ...);
     }(std::index_sequence_for<Fs...>{});
     inner.join();
-    return detail::take_result<detail::one_of<child_result<Fs>...>, detail::all_the_same<child_result<Fs>...>>(
-        slots, state.winner());
+    return detail::take_result<detail::one_of<detail::child_result<Fs>...>,
+                               detail::all_the_same<detail::child_result<Fs>...>>(slots, state.winner());
   }
 
   detail::agent& opener_;

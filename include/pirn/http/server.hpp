@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "pirn/fiber/fiber.hpp"
+#include "pirn/http/expert/server_statistics.hpp"
 #include "pirn/http/message.hpp"
 #include "pirn/net/acceptor.hpp"
 
@@ -45,15 +46,6 @@ struct server_options {
   /// The shortest time between two calls of `accept_failed`, to keep logs short. Failures in between are only counted
   /// (`accept_trouble::times`).
   time_span accept_failed_every{};
-};
-
-/// Numbers about a server at one moment.
-struct server_statistics {
-  std::size_t connections = 0;        ///< open now
-  std::uint64_t accepted = 0;         ///< so far
-  std::uint64_t accept_pauses = 0;    ///< how often a connection had no descriptor, stack or place
-  std::uint64_t accept_failures = 0;  ///< connections that were lost before they were accepted, and shortages
-  std::uint64_t made_room = 0;        ///< connections that were closed to make room for others
 };
 
 /// An HTTP/1.1 server with keep-alive, pipelining, chunked and sized request bodies, and 100-continue. Bad input gets a

@@ -41,17 +41,6 @@ class static_files {
 /// Returns the media type for a file name, by its extension.
 [[nodiscard]] std::string_view type_of(std::string_view name) noexcept;
 
-/// The bytes [first, first + length) of a representation.
-struct byte_range {
-  std::uint64_t first;   ///< the offset of the first byte
-  std::uint64_t length;  ///< the number of bytes
-  friend bool operator==(const byte_range&, const byte_range&) = default;
-};
-/// Which part of a representation a range of a request names.
-enum class range_kind : std::uint8_t { whole, part, unsatisfiable };
-/// Applies a Range header to `size` bytes. A value that is not one well-formed range of bytes is ignored: `whole`.
-[[nodiscard]] range_kind parse_range(std::string_view value, std::uint64_t size, byte_range& range) noexcept;
-
 }  // namespace http
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

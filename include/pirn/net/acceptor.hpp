@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "pirn/fiber/fiber.hpp"
+#include "pirn/net/expert/accept_statistics.hpp"
+#include "pirn/net/expert/worker_turns.hpp"
 #include "pirn/net/tcp_listener.hpp"
 #include "pirn/net/unix_listener.hpp"
 
@@ -18,26 +20,6 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 class accept_loop;
 }  // namespace detail
-
-/// Distributes connections over the workers of the calling fiber's runtime. Each connection goes to a worker with the
-/// fewest connections; workers with equally few take turns. One fiber calls `take`; any fiber or thread may call
-/// `give_back`.
-class worker_turns {
- public:
-  /// Throws std::system_error (operation_not_permitted) on a plain thread, and std::bad_alloc.
-  worker_turns();
-  /// Returns the worker for the next connection, and counts the connection there. O(workers).
-  [[nodiscard]] unsigned take() noexcept;
-  /// Returns the number of the runtime's workers.
-  [[nodiscard]] unsigned workers() const noexcept { return workers_; }
-  /// Records that a connection of `worker` has ended.
-  void give_back(unsigned worker) noexcept { open_[worker].fetch_sub(1, platform::memory_order_relaxed); }
-
- private:
-  unsigned workers_;
-  unsigned next_ = 0;
-  std::unique_ptr<platform::atomic<std::uint32_t>[]> open_;
-};
 
 /// Describes a failure to accept a connection, as an `acceptor` or an http::server reports it.
 struct accept_trouble {
@@ -69,14 +51,6 @@ struct accept_options {
   /// The shortest time between two calls of `accept_failed`, to keep logs short. Failures in between are only counted
   /// (`accept_trouble::times`).
   time_span accept_failed_every{};
-};
-
-/// Numbers about an acceptor at one moment.
-struct accept_statistics {
-  std::size_t connections = 0;  ///< open now
-  std::uint64_t accepted = 0;   ///< so far
-  std::uint64_t failed = 0;     ///< connections that were lost before they were accepted
-  std::uint64_t shortages = 0;  ///< how often the acceptor had no descriptor, memory or stack
 };
 
 /// Accepts connections and runs a fiber for each. It skips a connection that fails, and waits until a shortage is over;

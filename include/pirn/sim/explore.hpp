@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "pirn/detail/abi.hpp"
+#include "pirn/sim/expert/one_schedule.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -142,18 +143,6 @@ result replay(const std::function<void()>& program, std::string_view seed, const
 /// and aborts.
 void check(bool holds, std::string_view what = "a check does not hold",
            const std::source_location& where = std::source_location::current()) noexcept;
-
-/// Suppresses the choices of the schedule while an object of this class exists: the running thread continues until it
-/// cannot. This is for parts of a program that are not under test, such as the beginning and the end of a runtime, so
-/// that the executions differ in the other parts. Steps of other threads are then not tried both before and after such
-/// a part, not even where that affects the part, and `result::complete` does not take this into account.
-class one_schedule {
- public:
-  one_schedule() noexcept;
-  ~one_schedule();
-  one_schedule(const one_schedule&) = delete;
-  one_schedule& operator=(const one_schedule&) = delete;
-};
 
 /// Returns the virtual time since the beginning of the execution. Every execution begins at the same virtual time. The
 /// clocks of the standard library and of the C library show virtual time as well.

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "pirn/context/expert/forced_unwind.hpp"
-#include "pirn/coro/detail/generator_element.hpp"
+#include "pirn/coro/detail/elements_of.hpp"
+#include "pirn/coro/expert/generator_element.hpp"
 #include "pirn/detail/contract.hpp"
 
 namespace pirn {
