@@ -173,8 +173,7 @@ TEST(buffered_reader, its_buffer_has_room_for_the_limit_and_shrinks_back) {
 }
 
 TEST(buffered_reader, peeks_and_skips) {
-  pieces from{{"abc", "def"}};
-  from.left.push_back(std::string(100, 'x') + "yz");
+  pieces from{{"abc", "def", std::string(100, 'x') + "yz"}};
   buffered_reader reader(from, 16);
   EXPECT_EQ(reader.peek(0), "");
   EXPECT_EQ(reader.peek(4), "abcd");

@@ -15,7 +15,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/fiber/expert/wait_set.hpp"
 #include "pirn/fiber/stop.hpp"
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/event.hpp"

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "pirn/fiber/expert/wait_set.hpp"
 #include "pirn/sync/select.hpp"
 
 namespace pirn {
