@@ -32,9 +32,9 @@ std::optional<std::string> take_variable(const char* name) {
 
 std::optional<int> number_in(std::string_view text) noexcept {
   int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc{} && stopped == end && value >= 0 ? std::optional(value) : std::nullopt;
+  const char* const begin = text.data();
+  const auto [stopped, error] = std::from_chars(begin, begin + text.size(), value);
+  return error == std::errc{} && stopped == begin + text.size() && value >= 0 ? std::optional(value) : std::nullopt;
 }
 
 std::vector<std::string> split(std::string_view names) {

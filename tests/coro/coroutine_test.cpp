@@ -153,8 +153,8 @@ TEST(coroutine_test, constant_types) {
     bool operator==(const six&) const = default;
   };
   static char letters[] = "ab";
-  const auto both_ways = []<class T>(const T first, const T second) {
-    coroutine<const T(const T)> echo([](auto& yield, const T value) -> const T { return yield(value); });
+  const auto both_ways = []<class T>(const T& first, const T& second) {
+    coroutine<const T(const T)> echo([](auto& yield, const T& value) -> const T { return yield(value); });
     EXPECT_EQ(echo.resume(first), first);
     EXPECT_EQ(echo.resume(second), second);
     EXPECT_TRUE(echo.done());

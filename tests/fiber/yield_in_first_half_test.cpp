@@ -385,7 +385,7 @@ TEST(yield_in_first_half, a_generator_is_destroyed_in_a_second_half_that_is_a_ca
       {
         generator<int> g = [&](auto& yield) {
           const noted outer{unwound, 2};
-          const std::shared_ptr<noted> result = std::make_shared<noted>(unwound, 3);
+          std::shared_ptr<noted> result = std::make_shared<noted>(unwound, 3);
           pirn::fork2(
               [&] {
                 if (fails) {

@@ -47,7 +47,7 @@ process start(const words& arguments, const process::options& how) {
   EXPECT_TRUE(made) << made.error().message();
   return made ? std::move(*made) : process();
 }
-process shell(const std::string& script, process::options how) { return start({"sh", "-c", script}, how); }
+process shell(const std::string& script, const process::options& how) { return start({"sh", "-c", script}, how); }
 
 /// Returns the children of this process, including ended ones that were not waited for. The program that has started
 /// this one may have given it some.

@@ -136,7 +136,7 @@ TEST(happy_eyeballs, the_families_take_turns) {
 
 TEST(happy_eyeballs, addresses_are_ordered_as_rfc_6724_says) {
   // From section 10 of the RFC; the source is what a host with these addresses would use.
-  const auto order = [](std::vector<std::string_view> texts, auto source) {
+  const auto order = [](const std::vector<std::string_view>& texts, auto source) {
     std::vector<ip_address> all;
     for (const std::string_view each : texts) {
       all.push_back(address(each));

@@ -86,7 +86,9 @@ def standard_of(path: str) -> str:
 
 
 def defines_of(path: str) -> list[str]:
-    """What a file of an exploring build is compiled with."""
+    """The macros that the build defines for a file."""
+    if path.endswith("/bounded/assumptions.cpp"):
+        return ['-DPIRN_STACK_ASSUMPTIONS_FILE=""']
     return ["-DPIRN_SIM=1"] if "/sim/" in path or path.endswith("/platform_checked.hpp") else []
 
 

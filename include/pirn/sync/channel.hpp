@@ -412,7 +412,7 @@ class channel {
     if constexpr (fits_word) {
       if (taker.takes_word) {
         std::uintptr_t word = 0;
-        __builtin_memcpy(&word, std::addressof(value), sizeof value);
+        __builtin_memcpy(&word, std::addressof(value), sizeof(T));
         taker.word_given = true;
         if (detail::switch_to_with_value(who, word)) {
           return;

@@ -28,7 +28,7 @@ class basic_mutex : Domain::owner_mark, public timed_lock<basic_mutex<Domain>> {
   /// Locks the mutex. Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!lock_if_free()) [[unlikely]] {
-      static_cast<void>(lock_slow({.stoppable = false}));
+      [[maybe_unused]] const auto locked = lock_slow({.stoppable = false});
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.

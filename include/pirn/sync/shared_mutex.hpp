@@ -22,7 +22,7 @@ class basic_shared_mutex : Domain::owner_mark, public timed_shared_lock<basic_sh
   /// Locks to write. Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!lock_if_free()) [[unlikely]] {
-      static_cast<void>(lock_slow({.stoppable = false}));
+      [[maybe_unused]] const auto locked = lock_slow({.stoppable = false});
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free lock is taken in any case.
@@ -51,7 +51,7 @@ class basic_shared_mutex : Domain::owner_mark, public timed_shared_lock<basic_sh
   /// Locks to read; suspends while a writer owns the lock or waits for it. Not ended by a stop.
   PIRN_ALWAYS_INLINE void lock_shared() noexcept {
     if (!read_if_open()) [[unlikely]] {
-      static_cast<void>(lock_shared_slow({.stoppable = false}));
+      [[maybe_unused]] const auto locked = lock_shared_slow({.stoppable = false});
     }
   }
   /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. A lock that no writer owns or
