@@ -15,11 +15,11 @@ int serve_clients_of(pirn::result<Listener> listener) {
   }
   pirn::acceptor clients;
   static_cast<void>(clients.run(*listener, [](auto stream) {
-    char buffer[16384];
-    while (const auto got = stream.read(buffer, sizeof buffer)) {
-      if (*got == 0 || !stream.write(buffer, *got)) {
+    while (auto view = stream.lend()) {
+      if (view->empty() || !stream.write(view->text())) {
         return;
       }
+      view->consume(view->bytes().size());
     }
   }));
   return EXIT_SUCCESS;

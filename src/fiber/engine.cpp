@@ -4,6 +4,9 @@
 #include <deque>
 #include <new>
 
+#include "fiber/multishot_receive.hpp"
+#include "fiber/runtime_state.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
@@ -141,6 +144,41 @@ void engine::give_detached_back() noexcept {
     readiness& last = *each;
     each = last.links.next;
     readiness_pool::give_back(last);
+  }
+}
+
+void engine::end_receive(detail::multishot_receive& what) noexcept {
+  {
+    const platform::spin_guard guard(lock_);
+    what.to_be_ended = true;
+    ended_.push_back(what);
+    has_ended_.store(true, platform::memory_order_release);
+  }
+  if (const detail::worker* const here = detail::current_worker(); here == nullptr || here->io.get() != this) {
+    interrupt_poll();
+  }
+}
+
+void engine::forget_end(detail::multishot_receive& what) noexcept {
+  const platform::spin_guard guard(lock_);
+  what.to_be_ended = false;
+  ended_.remove(what);
+}
+
+void engine::cancel_each() noexcept {
+  for (;;) {
+    detail::multishot_receive* each = nullptr;
+    {
+      const platform::spin_guard guard(lock_);
+      each = ended_.front();
+      if (each == nullptr) {
+        has_ended_.store(false, platform::memory_order_relaxed);
+        return;
+      }
+      each->to_be_ended = false;
+      ended_.remove(*each);
+    }
+    cancel(*each);  // it stays: it ends in this thread
   }
 }
 

@@ -42,6 +42,7 @@ constexpr std::uint32_t enter_no_iowait = 1u << 7;
 constexpr unsigned register_enable_rings = 12;
 constexpr unsigned register_ring_fds = 20;
 constexpr unsigned unregister_ring_fds = 21;
+constexpr unsigned register_buffers = 22;
 
 constexpr std::uint32_t sq_cq_overflow = 1u << 1;
 constexpr std::uint32_t sq_taskrun = 1u << 2;
@@ -69,6 +70,12 @@ struct wait_argument {
   std::uint32_t signals_size;
   std::uint32_t min_wait;
   std::uint64_t limit;
+};
+struct buffer_array {
+  std::uint64_t address;
+  std::uint32_t entries;
+  std::uint16_t group, flags;
+  std::uint64_t unused[3];
 };
 struct ring_update {
   std::uint32_t offset, unused;
@@ -100,6 +107,7 @@ features features_left() noexcept {
       {"no_iowait", &features::no_iowait},
       {"multishot_poll", &features::multishot_poll},
       {"send", &features::send},
+      {"multishot_receive", &features::multishot_receive},
   };
   const char* const without = std::getenv("PIRN_URING_WITHOUT");
   std::string_view rest = without != nullptr ? without : "";
@@ -218,6 +226,12 @@ int ring::enable() noexcept {
     has_.registered_ring = false;
   }
   return 0;
+}
+
+bool ring::provide(provided_buffer* array, std::uint32_t count) noexcept {
+  const buffer_array all{reinterpret_cast<std::uintptr_t>(array), count, 0, 0, {}};
+  has_.multishot_receive = has_.multishot_receive && register_call(descriptor_, register_buffers, &all, 1) == 0;
+  return has_.multishot_receive;
 }
 
 submission* ring::next() noexcept {

@@ -56,16 +56,31 @@ inline constexpr std::uint32_t poll_multishot = 1;    ///< in the length of a po
 inline constexpr std::uint32_t fsync_data = 1;        ///< in the flags of an fsync
 inline constexpr std::uint32_t more_follow = 1 << 1;  ///< of a completion
 
+inline constexpr std::uint8_t select_buffer = 1 << 5;       ///< of a submission: into a buffer of its group
+inline constexpr std::uint16_t receive_multishot = 1 << 1;  ///< in the priority of a receive
+inline constexpr std::uint32_t has_buffer = 1 << 0;         ///< of a completion
+inline constexpr unsigned buffer_shift = 16;                ///< of the buffer's number in the flags of a completion
+
+/// A buffer for the kernel to fill, in an array that it reads. `tail` is that of the array in the first one.
+struct provided_buffer {
+  std::uint64_t address;
+  std::uint32_t length;
+  std::uint16_t number;
+  std::uint16_t tail;
+};
+static_assert(sizeof(provided_buffer) == 16);
+
 /// Features that a kernel may lack. PIRN_URING_WITHOUT names those that a test masks.
 struct features {
-  bool available = true;        ///< whether rings can be made at all
-  bool single_issuer = true;    ///< 6.0
-  bool defer_taskrun = true;    ///< 6.1
-  bool no_sqarray = true;       ///< 6.6
-  bool registered_ring = true;  ///< 5.18
-  bool no_iowait = true;        ///< 6.15
-  bool multishot_poll = true;   ///< 5.13
-  bool send = true;             ///< 5.6
+  bool available = true;          ///< whether rings can be made at all
+  bool single_issuer = true;      ///< 6.0
+  bool defer_taskrun = true;      ///< 6.1
+  bool no_sqarray = true;         ///< 6.6
+  bool registered_ring = true;    ///< 5.18
+  bool no_iowait = true;          ///< 6.15
+  bool multishot_poll = true;     ///< 5.13
+  bool send = true;               ///< 5.6
+  bool multishot_receive = true;  ///< 6.0, with buffers that are provided by an array (5.19)
 };
 
 /// A submission and a completion queue, shared with the kernel. All functions are for one thread, except for those
@@ -116,6 +131,10 @@ class ring {
   /// Whether a completion is lost, since the kernel had no memory to keep it.
   [[nodiscard]] bool lost_one() const noexcept { return cq_overflow_->load(platform::memory_order_relaxed) != 0; }
   [[nodiscard]] const features& has() const noexcept { return has_; }
+  /// Lets the kernel take buffers from an array of `count`, a power of 2, which stays until the ring is closed. False
+  /// if it cannot: then the ring has no multishot receive.
+  [[nodiscard]] bool provide(provided_buffer* array, std::uint32_t count) noexcept;
+  void give_up_multishot_receive() noexcept { has_.multishot_receive = false; }
 
  private:
   int descriptor_ = -1;

@@ -2,12 +2,17 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "detail/refused.hpp"
 #include "fiber/epoll_engine.hpp"
+#include "fiber/multishot_receive.hpp"
+#include "fiber/provided_buffers.hpp"
 #include "fiber/uring.hpp"
 #include "pirn/fiber/expert/completion.hpp"
 
@@ -32,6 +37,7 @@ class uring_engine final : public epoll_engine {
   void poll(platform::time_point deadline) noexcept override {
     forget_detached();
     begin_in_this_thread();
+    cancel_ended();
     ::timespec limit{};
     if (deadline != platform::never) {
       limit = time_until(deadline);
@@ -56,27 +62,57 @@ class uring_engine final : public epoll_engine {
       return false;
     }
     begin_in_this_thread();
-    const std::uint32_t index = free_;
-    slot& place = slots_[index];
-    free_ = place.next_free;
-    place.of = &what;
-    what.slot = index;
+    what.slot = take_slot();
+    slots_[what.slot].of = &what;
     uring::submission& to = next();
     translate(what.request(), to);
-    to.user_data = tag_of(index);
+    to.user_data = tag_of(what.slot);
     return true;
   }
 
-  void cancel(completion& what) noexcept override {
-    const std::uint64_t tag = tag_of(what.slot);
+  void cancel(completion& what) noexcept override { cancel_slot(what.slot); }
+
+  bool begin_receive(multishot_receive& what) noexcept override {
+    if (!ring_.has().multishot_receive || (free_ == none && !add_slot())) {
+      return false;
+    }
+    begin_in_this_thread();
+    if (buffers_ == nullptr) {
+      buffers_ = provided_buffers::make();
+      if (buffers_ == nullptr || !ring_.provide(buffers_->array(), provided_buffers::count)) {
+        buffers_ = nullptr;
+        return false;
+      }
+    }
+    what.begin(*this, buffers_);
+    what.slot = take_slot();
+    slots_[what.slot].receive = &what;
+    ++armed_;
     uring::submission& to = next();
-    to.opcode = uring::op_async_cancel;
-    to.flags = uring::skip_success;
-    to.address = tag;
-    to.user_data = tag_of_cancel;  // it fails if the request has just ended, or runs and may end soon
+    to.opcode = uring::op_recv;
+    to.descriptor = what.descriptor;
+    to.priority = uring::receive_multishot;
+    to.flags = uring::select_buffer;
+    to.user_data = tag_of(what.slot);
+    return true;
   }
 
-  bool has_submissions() const noexcept override { return ring_.pending() != 0; }
+  void end_receives() noexcept override {
+    if (armed_ == 0) {
+      return;
+    }
+    for (slot& each : slots_) {
+      if (each.receive != nullptr) {
+        cancel(*each.receive);
+      }
+    }
+    while (armed_ != 0) {
+      enter(!ring_.has_completions(), nullptr);
+      reap();
+    }
+  }
+
+  bool has_submissions() const noexcept override { return ring_.pending() != 0 || has_ended(); }
 
   std::uint64_t overflows() const noexcept override { return ring_.overflows(); }
 
@@ -84,7 +120,8 @@ class uring_engine final : public epoll_engine {
   static constexpr std::uint32_t none = ~0u;
   /// The kernel's name of a request: the index of a slot, and how often the slot was used.
   struct slot {
-    completion* of = nullptr;
+    completion* of = nullptr;              ///< this, or
+    multishot_receive* receive = nullptr;  ///< that
     std::uint32_t generation = 1;
     std::uint32_t next_free = none;
   };
@@ -102,6 +139,34 @@ class uring_engine final : public epoll_engine {
     free_ = static_cast<std::uint32_t>(slots_.size() - 1);
     return true;
   }
+
+  /// Returns the number of a slot. There is a free one.
+  [[nodiscard]] std::uint32_t take_slot() noexcept {
+    const std::uint32_t index = free_;
+    free_ = slots_[index].next_free;
+    return index;
+  }
+
+  void free_slot(std::uint32_t index) noexcept {
+    slot& place = slots_[index];
+    place.of = nullptr;
+    place.receive = nullptr;
+    ++place.generation;
+    place.generation += place.generation == 0 ? 1 : 0;
+    place.next_free = free_;
+    free_ = index;
+  }
+
+  void cancel_slot(std::uint32_t index) noexcept {
+    const std::uint64_t tag = tag_of(index);
+    uring::submission& to = next();
+    to.opcode = uring::op_async_cancel;
+    to.flags = uring::skip_success;
+    to.address = tag;
+    to.user_data = tag_of_cancel;  // it fails if the request has just ended, or runs and may end soon
+  }
+
+  void cancel(multishot_receive& what) noexcept override { cancel_slot(what.slot); }
 
   /// The kernel accepts requests of one thread only: that of the worker, which may not be the engine's maker.
   void begin_in_this_thread() noexcept {
@@ -161,17 +226,39 @@ class uring_engine final : public epoll_engine {
       return;
     }
     const auto index = static_cast<std::uint32_t>(entry.user_data);
-    if (index >= slots_.size() || tag_of(index) != entry.user_data || slots_[index].of == nullptr) {
+    if (index >= slots_.size() || tag_of(index) != entry.user_data) {
       platform::refused("io_uring", EPROTO, "the kernel has ended a request twice");
     }
-    slot& place = slots_[index];
-    completion& of = *place.of;
-    place.of = nullptr;
-    ++place.generation;
-    place.generation += place.generation == 0 ? 1 : 0;
-    place.next_free = free_;
-    free_ = index;
+    if (multishot_receive* const receive = slots_[index].receive) {
+      received(*receive, entry);
+      return;
+    }
+    completion& of = *slots_[index].of;
+    free_slot(index);
     of.complete(entry.result);
+  }
+
+  void received(multishot_receive& by, const uring::completion_entry& entry) noexcept {
+    const bool more = (entry.flags & uring::more_follow) != 0;
+    std::int32_t result = entry.result;
+    arrived_bytes* bytes = nullptr;
+    if ((entry.flags & uring::has_buffer) != 0) {
+      const auto size = static_cast<std::uint32_t>(std::max(result, 0));
+      bytes = &buffers_->filled(entry.flags >> uring::buffer_shift, size);
+      if (size == 0) {
+        buffers_->give_back(*std::exchange(bytes, nullptr));
+      }
+    }
+    if (result == -EINVAL && !receive_is_known_) {  // a kernel that knows buffers, but not this receive
+      ring_.give_up_multishot_receive();
+      result = -ENOBUFS;
+    }
+    receive_is_known_ |= more;
+    if (!more) {
+      free_slot(by.slot);
+      --armed_;
+    }
+    by.arrived(bytes, result > 0 ? -ECANCELED : result, more);
   }
 
   void translate(const kernel_request& from, uring::submission& to) const noexcept {
@@ -209,7 +296,10 @@ class uring_engine final : public epoll_engine {
   }
 
   uring::ring ring_;
+  std::shared_ptr<provided_buffers> buffers_;
   std::vector<slot> slots_;
+  std::uint32_t armed_ = 0;  ///< multishot receives
+  bool receive_is_known_ = false;
   std::uint32_t free_ = none;
   bool begun_ = false;
   bool watched_ = false;  ///< the ring reports when the epoll instance becomes ready

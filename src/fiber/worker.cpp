@@ -190,6 +190,7 @@ void worker::run_on_caller(const platform::atomic<std::uint32_t>* word, std::uin
   const exceptions_in_flight of_thread = std::exchange(*thread_exceptions, {});
   platform::set_current_worker(this);
   loop(word, before);
+  io->end_receives();  // the thread may be away for long, and a close waits for their ends
   publish_local_work();
   platform::set_current_worker(nullptr);
   *thread_exceptions = of_thread;
@@ -266,6 +267,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
       continue;
     }
     if (owner.finished()) {
+      io->end_receives();  // here, since a ring obeys this thread only
       return;
     }
     if (stealing_.find_work(random_)) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "detail/system.hpp"
+#include "fiber/multishot_receive.hpp"
 #include "io/attempt.hpp"
 #include "pirn/fiber/detail/left_by_exit.hpp"
 #include "pirn/io/expert/operation.hpp"
@@ -72,6 +73,7 @@ void descriptor::take(descriptor& other) noexcept {
                       platform::memory_order_relaxed);
   protocol_.store(other.protocol_.exchange(protocol::unknown, platform::memory_order_relaxed),
                   platform::memory_order_relaxed);
+  receives_.store(other.receives_.exchange(nullptr, platform::memory_order_acq_rel), platform::memory_order_release);
   borrowed_ = std::exchange(other.borrowed_, false);
   blocks_ = std::exchange(other.blocks_, false);
   users_.store(other.users_.exchange(closed_bit, platform::memory_order_acq_rel), platform::memory_order_release);
@@ -153,7 +155,9 @@ void descriptor::close() noexcept {
   if ((users_.fetch_or(closed_bit, platform::memory_order_acq_rel) & closed_bit) != 0) {
     return;
   }
-  while (users_.load(platform::memory_order_acquire) != closed_bit) {
+  // No receive is armed once there are no users, so this is the order of the questions.
+  while (users_.load(platform::memory_order_acquire) != closed_bit || !ends_receiving()) {
+    static_cast<void>(ends_receiving());
     if (readiness* const handle = handle_.load(platform::memory_order_acquire)) {
       handle->signal(io_direction::read);
       handle->signal(io_direction::write);
@@ -178,6 +182,13 @@ void descriptor::close() noexcept {
 }
 
 int descriptor::release() noexcept {
+  while (!ends_receiving()) {
+    platform::relax();
+    this_fiber::yield();
+  }
+  if (detail::multishot_receive* const ended = receives_.exchange(nullptr, platform::memory_order_acq_rel)) {
+    ended->remove_owner();
+  }
   users_.store(closed_bit, platform::memory_order_release);
   if (readiness* const handle = handle_.exchange(nullptr, platform::memory_order_acq_rel)) {
     engine_->detach(handle);
@@ -230,7 +241,7 @@ std::optional<std::uint32_t> descriptor::raw_tick(io_direction direction) const 
 }
 
 result<> descriptor::wait_ready(io_direction direction, platform::time_point deadline,
-                                std::optional<std::uint32_t> seen_tick) noexcept {
+                                std::optional<std::uint32_t> seen_tick, caller who) noexcept {
   if (detail::current_worker() == nullptr) {
     if (const std::error_code error = poll_on_thread(native(), direction, deadline)) {
       return fail(error);
@@ -244,6 +255,9 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
     }
     if (found && !seen_tick) {
       return {};  // another caller has registered it meanwhile, and may already have been notified: check again
+    }
+    if (is_redirected(direction, who)) [[unlikely]] {
+      return {};
     }
     switch (handle->wait(direction, deadline, seen_tick)) {
       case wake_reason::timed_out:
@@ -271,12 +285,20 @@ result<> descriptor::wait(io_direction direction, time_limit deadline) noexcept 
     count_unsuspended(direction);
     return fail(reason);
   }
+  if (detail::multishot_receive* const from = receives_.load(platform::memory_order_acquire);
+      from != nullptr && direction == io_direction::read) {
+    return wait_lent(*from, deadline);
+  }
+  return wait_at_socket(direction, deadline, caller::any);
+}
+
+result<> descriptor::wait_at_socket(io_direction direction, platform::time_point deadline, caller who) noexcept {
   const std::optional<std::uint32_t> tick = raw_tick(direction);
   if (tick && !poll_on_thread(native(), direction, platform::time_point{})) {
     count_unsuspended(direction);
     return {};
   }
-  result<> ready = wait_ready(direction, deadline, tick);
+  result<> ready = wait_ready(direction, deadline, tick, who);
   if (!ready && ready.error() == std::errc::operation_not_permitted) {
     // The engine cannot watch it, as it never blocks: a file, a folder, /dev/null. poll(2) always reports those as
     // ready.
@@ -286,11 +308,15 @@ result<> descriptor::wait(io_direction direction, time_limit deadline) noexcept 
   return ready;
 }
 
-void descriptor::count_unsuspended(io_direction direction) noexcept {
+bool descriptor::spends_budget(io_direction direction) noexcept {
   auto& count = unsuspended_[static_cast<int>(direction)];
   const auto row = static_cast<std::uint8_t>(count.load(platform::memory_order_relaxed) + 1);
   count.store(row % operation_budget, platform::memory_order_relaxed);
-  if (row == operation_budget) [[unlikely]] {
+  return row == operation_budget;
+}
+
+void descriptor::count_unsuspended(io_direction direction) noexcept {
+  if (spends_budget(direction)) [[unlikely]] {
     this_fiber::yield();
   }
 }
@@ -309,6 +335,19 @@ result<std::int64_t> descriptor::invoke(syscall call, void* argument) const noex
 
 result<std::int64_t> descriptor::perform(io_direction direction, platform::time_point deadline, syscall call,
                                          void* argument, std::span<const ::iovec> memory) noexcept {
+  if (is_redirected(direction, caller::any)) [[unlikely]] {
+    return fail(std::make_error_code(std::errc::operation_not_supported));
+  }
+  return repeat(direction, deadline, call, argument, memory, caller::any);
+}
+
+bool descriptor::is_redirected(io_direction direction, caller who) const noexcept {
+  return direction == io_direction::read && who == caller::any &&
+         receives_.load(platform::memory_order_acquire) != nullptr;
+}
+
+result<std::int64_t> descriptor::repeat(io_direction direction, platform::time_point deadline, syscall call,
+                                        void* argument, std::span<const ::iovec> memory, caller who) noexcept {
   const operation_guard guard(*this);
   if (!guard) {
     return fail(io_error::closed);
@@ -322,7 +361,7 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
       direction == io_direction::read && tick == current_tick()) {
     // No data has come since, and the readiness reports new data.
     unsuspended.store(0, platform::memory_order_relaxed);
-    if (const result<> ready = wait_ready(direction, deadline, tick); !ready) {
+    if (const result<> ready = wait_ready(direction, deadline, tick, who); !ready) {
       return fail(ready.error());
     }
   }
@@ -340,20 +379,34 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
       count_unsuspended(direction);
       return fail(error_of_call(outcome, memory));
     }
+    if (is_redirected(direction, who)) [[unlikely]] {
+      return fail(std::make_error_code(std::errc::operation_not_supported));
+    }
     unsuspended.store(0, platform::memory_order_relaxed);
-    if (const result<> ready = wait_ready(direction, deadline, seen_tick); !ready) {
+    if (const result<> ready = wait_ready(direction, deadline, seen_tick, who); !ready) {
       return fail(ready.error());
     }
   }
 }
 
 result<std::size_t> descriptor::read(void* buffer, std::size_t size, time_limit deadline) noexcept {
+  if (receives_.load(platform::memory_order_relaxed) != nullptr) [[unlikely]] {
+    return receive_lent(buffer, size, deadline);
+  }
   ::iovec memory{buffer, size};
   const syscall call = [](int native, void* argument) noexcept {
     const auto& into = *static_cast<const ::iovec*>(argument);
     return result_of_call(platform::system::read(native, into.iov_base, into.iov_len));
   };
-  return counted(perform(io_direction::read, deadline, call, &memory, {&memory, 1}));
+  return read_by(call, &memory, memory, deadline);
+}
+
+result<std::size_t> descriptor::read_by(syscall call, void* argument, const ::iovec& into,
+                                        platform::time_point deadline) noexcept {
+  const result<std::size_t> got = counted(perform(io_direction::read, deadline, call, argument, {&into, 1}));
+  const bool redirected =
+      !got && got.error() == std::errc::operation_not_supported && is_redirected(io_direction::read, caller::any);
+  return redirected ? receive_lent(into.iov_base, into.iov_len, deadline) : got;
 }
 
 bool descriptor::short_read_is_all(int native) noexcept {
@@ -369,7 +422,19 @@ bool descriptor::short_read_is_all(int native) noexcept {
   return known == protocol::plain_tcp;
 }
 
+std::int64_t descriptor::receive_at_once(int native, void* into, std::size_t size) noexcept {
+  const std::uint32_t tick = current_tick();
+  const std::int64_t got = result_of_call(platform::system::recv(native, into, size, 0));
+  const bool took_all =
+      got > 0 && static_cast<std::size_t>(got) < size && tick != unknown_tick && short_read_is_all(native);
+  drained_tick_.store(took_all ? tick : no_tick, platform::memory_order_relaxed);
+  return got;
+}
+
 result<std::size_t> descriptor::receive(void* buffer, std::size_t size, time_limit deadline) noexcept {
+  if (receives_.load(platform::memory_order_relaxed) != nullptr) [[unlikely]] {
+    return receive_lent(buffer, size, deadline);
+  }
   if (const detail::worker* const here = detail::current_worker(); here != nullptr && here->io->completes()) {
     return counted(pirn::perform(operation::receive(*this, buffer, size), deadline));
   }
@@ -378,15 +443,10 @@ result<std::size_t> descriptor::receive(void* buffer, std::size_t size, time_lim
     ::iovec into;
   } wanted{*this, {buffer, size}};
   const syscall call = [](int native, void* argument) noexcept {
-    auto& [of, into] = *static_cast<request*>(argument);
-    const std::uint32_t tick = of.current_tick();
-    const std::int64_t got = result_of_call(platform::system::recv(native, into.iov_base, into.iov_len, 0));
-    const bool took_all =
-        got > 0 && static_cast<std::size_t>(got) < into.iov_len && tick != unknown_tick && of.short_read_is_all(native);
-    of.drained_tick_.store(took_all ? tick : no_tick, platform::memory_order_relaxed);
-    return got;
+    const auto& [of, into] = *static_cast<const request*>(argument);
+    return of.receive_at_once(native, into.iov_base, into.iov_len);
   };
-  return counted(perform(io_direction::read, deadline, call, &wanted, {&wanted.into, 1}));
+  return read_by(call, &wanted, wanted.into, deadline);
 }
 
 result<std::size_t> descriptor::write(const void* buffer, std::size_t size, time_limit deadline) noexcept {

@@ -75,7 +75,16 @@ class kernel_access {
 
   const kernel_request& what_;
 };
+
+/// Reports bytes that the kernel has received into a buffer of the ring.
+inline void kernel_has_received(int descriptor, void* bytes, std::size_t size) noexcept {
+  char nothing;
+  static_cast<void>(!::read(descriptor, &nothing, 0));  // does nothing but acquire it
+  __tsan_write_range(bytes, size);
+}
 #else
+/// Does nothing without ThreadSanitizer.
+inline void kernel_has_received(int /*descriptor*/, const void* /*bytes*/, std::size_t /*size*/) noexcept {}
 /// Does nothing without ThreadSanitizer.
 class kernel_access {
  public:

@@ -30,10 +30,14 @@ class operation_runner {
   operation_runner(const operation& what, platform::time_point deadline) noexcept : op_(what), deadline_(deadline) {}
 
   [[nodiscard]] result<std::int64_t> run() noexcept {
+    if (op_.on_ != nullptr && op_.on_->receives_.load(platform::memory_order_relaxed) != nullptr && receives())
+        [[unlikely]] {
+      return receive_lent();
+    }
     if (const detail::worker* const here = detail::current_worker(); here != nullptr && here->io->completes()) {
       if (const std::optional<kernel_request> request = request_of()) {
         if (const std::optional<result<std::int64_t>> done = by_engine(*request)) {
-          return *done;
+          return is_redirected(*done) ? receive_lent() : *done;
         }
       }
     }
@@ -41,8 +45,10 @@ class operation_runner {
       case kind::receive:
       case kind::receive_message:
       case kind::accept:
-      case kind::read:
-        return attempt(io_direction::read);
+      case kind::read: {
+        const result<std::int64_t> done = attempt(io_direction::read);
+        return is_redirected(done) ? receive_lent() : done;
+      }
       case kind::send:
       case kind::send_message:
       case kind::connect:
@@ -92,6 +98,26 @@ class operation_runner {
     descriptor* const on_;
     completion& what_;
   };
+
+  /// Whether it takes bytes of its descriptor.
+  [[nodiscard]] bool receives() const noexcept {
+    return op_.kind_ == kind::receive || op_.kind_ == kind::receive_message || op_.kind_ == kind::read ||
+           op_.kind_ == kind::splice;
+  }
+  /// Whether it has ended since there was a `lend` meanwhile.
+  [[nodiscard]] bool is_redirected(const result<std::int64_t>& done) const noexcept {
+    return !done && op_.kind_ == kind::receive && op_.on_->is_redirected(io_direction::read, descriptor::caller::any) &&
+           (done.error() == std::errc::operation_not_supported ||
+            (done.error() == io_error::closed && op_.on_->is_open()));
+  }
+  /// Receives from a descriptor that has lent bytes, and may hold more.
+  [[nodiscard]] result<std::int64_t> receive_lent() noexcept {
+    if (op_.kind_ != kind::receive || op_.flags_ != 0) {
+      return fail(std::make_error_code(std::errc::operation_not_supported));
+    }
+    const result<std::size_t> got = op_.on_->receive_lent(op_.memory_.iov_base, op_.memory_.iov_len, deadline_);
+    return got ? result<std::int64_t>(static_cast<std::int64_t>(*got)) : fail(got.error());
+  }
 
   [[nodiscard]] std::span<const ::iovec> parts() const noexcept {
     return {static_cast<const ::iovec*>(op_.memory_.iov_base), op_.memory_.iov_len};
@@ -332,6 +358,10 @@ class operation_runner {
     access.begin();
     completion under_way(request);
     const request_of_descriptor known(op_.on_, under_way);
+    if (op_.kind_ == kind::receive && op_.on_->is_redirected(io_direction::read, descriptor::caller::any))
+        [[unlikely]] {
+      return fail(io_error::closed);
+    }
     const std::optional<completion::ending> end = under_way.run(deadline_, what_is_awaited());
     if (!end || (!end->cancelled && (end->result == -EAGAIN || end->result == -EINTR))) {
       return {};

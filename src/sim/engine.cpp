@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "detail/system.hpp"
+#include "fiber/multishot_receive.hpp"
 #include "pirn/fiber/expert/completion.hpp"
 #include "sim/disk.hpp"
 #include "sim/execution.hpp"
@@ -16,12 +17,48 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
+/// Few and small ones, so that explorations run out of them.
+class sim_buffers final : public detail::receive_buffers {
+ public:
+  static constexpr std::size_t size = 4;
+
+  sim_buffers() noexcept {
+    for (detail::arrived_bytes& each : all_) {
+      each.home = this;
+      give_back(each);
+    }
+  }
+  /// Returns null if all are in use.
+  [[nodiscard]] detail::arrived_bytes* take() noexcept {
+    const platform::spin_guard guard(lock_);
+    detail::arrived_bytes* const taken = free_;
+    if (taken != nullptr) {
+      free_ = taken->next;
+      taken->first = memory_[taken - all_];
+    }
+    return taken;
+  }
+  void give_back(detail::arrived_bytes& of) noexcept override {
+    const platform::spin_guard guard(lock_);
+    of.next = free_;
+    free_ = &of;
+  }
+
+ private:
+  static constexpr std::size_t count = 3;
+  platform::spinlock lock_;
+  detail::arrived_bytes* free_ = nullptr;
+  detail::arrived_bytes all_[count];
+  std::byte memory_[count][size];
+};
+
 class sim_engine final : public engine {
  public:
   explicit sim_engine(half has) : engine(has) {}
 
   void poll(platform::time_point deadline) noexcept override {
     forget_detached();
+    cancel_ended();
     bool ended = enter_kernel();
     ended |= finish_files();
     platform::atomic<std::uint32_t>& told = queue_->told;
@@ -41,7 +78,7 @@ class sim_engine final : public engine {
       if (!is_request(each.of)) {
         signal(*static_cast<readiness*>(each.of), each);
       } else if (const auto armed = find(each.of); armed != armed_.end()) {
-        try_request(armed);
+        armed->receive != nullptr ? receive(armed) : try_request(armed);
       }
     }
   }
@@ -58,18 +95,39 @@ class sim_engine final : public engine {
       return false;
     }
     what.slot = ++last_slot_;
-    submitted_.push_back({&what, what.slot});
+    submitted_.push_back({&what, nullptr, what.slot});
     return true;
   }
 
-  [[nodiscard]] bool has_submissions() const noexcept override { return !submitted_.empty(); }
+  [[nodiscard]] bool has_submissions() const noexcept override { return !submitted_.empty() || has_ended(); }
 
-  void cancel(completion& what) noexcept override { submitted_.push_back({nullptr, what.slot}); }
+  void cancel(completion& what) noexcept override { submitted_.push_back({nullptr, nullptr, what.slot}); }
+
+  bool begin_receive(detail::multishot_receive& what) noexcept override {
+    if (!completes() || net().find(what.descriptor) == nullptr) {
+      return false;
+    }
+    what.begin(*this, buffers_);
+    what.slot = ++last_slot_;
+    submitted_.push_back({nullptr, &what, what.slot});
+    return true;
+  }
+
+  void end_receives() noexcept override {
+    enter_kernel();
+    for (auto at = armed_.begin(); at != armed_.end();) {
+      const auto each = at++;
+      if (each->receive != nullptr) {
+        conclude(each, -ECANCELED);
+      }
+    }
+  }
 
  private:
-  /// A request of a fiber, or with null the cancellation of the one with that number.
+  /// A request of a fiber, a receive that stays armed, or with two nulls the cancellation of the one with that number.
   struct entry {
     completion* of;
+    detail::multishot_receive* receive;
     std::uint32_t number;
     platform::time_point due = platform::never;  ///< of a file's request: when the disk carries it out
   };
@@ -94,13 +152,26 @@ class sim_engine final : public engine {
   bool enter_kernel() {
     bool ended = false;
     for (const entry& each : std::exchange(submitted_, {})) {
-      if (each.of != nullptr) {
+      if (each.receive != nullptr) {
+        armed_.push_back(each);
+        const auto at = std::prev(armed_.end());
+        net().watch(*net().find(each.receive->descriptor), {queue_, key_of(*at)});
+        ended |= receive(at);
+      } else if (each.of != nullptr) {
         armed_.push_back(each);
         ended |= !arm(std::prev(armed_.end()));
       } else if (const auto at = std::ranges::find(armed_, each.number, &entry::number); at != armed_.end()) {
         // The kernel may be about to finish it at that moment.
         const bool about_to_end = sim::detail::current->choose(2) != 0;
-        if (!about_to_end || !try_request(at)) {
+        if (at->receive != nullptr) {
+          const std::uint32_t number = at->number;
+          if (about_to_end) {
+            receive(at);
+          }
+          if (const auto still = std::ranges::find(armed_, number, &entry::number); still != armed_.end()) {
+            conclude(still, -ECANCELED);
+          }
+        } else if (!about_to_end || !try_request(at)) {
           end(at, -ECANCELED);
         }
         ended = true;
@@ -143,6 +214,42 @@ class sim_engine final : public engine {
     }
     end(at, done);
     return true;
+  }
+
+  void cancel(detail::multishot_receive& what) noexcept override {
+    submitted_.push_back({nullptr, nullptr, what.slot});
+  }
+
+  /// Receives all there is, as the kernel does when a socket becomes readable. Returns whether something was reported.
+  bool receive(place at) {
+    detail::multishot_receive& into = *at->receive;
+    for (bool reported = false;; reported = true) {
+      detail::arrived_bytes* const bytes = buffers_->take();
+      if (bytes == nullptr) {
+        conclude(at, -ENOBUFS);
+        return true;
+      }
+      const std::int64_t got = platform::system::recv(into.descriptor, bytes->first, sim_buffers::size, 0);
+      const int error = errno;
+      if (got > 0) {
+        bytes->left = static_cast<std::uint32_t>(got);
+        into.arrived(bytes, 0, true);
+        continue;
+      }
+      buffers_->give_back(*bytes);
+      if (got == 0 || error != EAGAIN) {
+        conclude(at, got == 0 ? 0 : -error);
+        return true;
+      }
+      return reported;
+    }
+  }
+
+  void conclude(place at, std::int32_t result) {
+    detail::multishot_receive& of = *at->receive;
+    net().unwatch(*net().find(of.descriptor), *queue_, key_of(*at));
+    armed_.erase(at);
+    of.arrived(nullptr, result, false);
   }
 
   void end(place at, std::int64_t result) {
@@ -205,6 +312,7 @@ class sim_engine final : public engine {
   }
 
   const std::shared_ptr<sim::detail::event_queue> queue_ = std::make_shared<sim::detail::event_queue>();
+  const std::shared_ptr<sim_buffers> buffers_ = std::make_shared<sim_buffers>();
   std::vector<entry> submitted_;  ///< since the kernel was entered
   std::list<entry> armed_;        ///< requests that wait for their sockets
   std::uint32_t last_slot_ = 0;

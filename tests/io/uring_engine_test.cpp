@@ -20,6 +20,7 @@
 #include "pirn/fiber/expert/engine.hpp"
 #include "pirn/fiber/runtime.hpp"
 #include "pirn/io/expert/operation.hpp"
+#include "pirn/io/expert/stream_parts.hpp"
 
 namespace {
 
@@ -124,6 +125,10 @@ void use_everything() {
     read_and_write_a_file();
     pair_of_sockets s, silent;
     talk(s.a, s.b, 100);
+    pair_of_sockets lent;
+    EXPECT_EQ(lent.a.lend(in(2ms)).error(), io_error::timed_out);
+    EXPECT_EQ(perform(operation::send(lent.b, "ab", 2)), 2);
+    EXPECT_EQ(lent.a.lend()->text(), "ab");
     char byte;
     EXPECT_EQ(perform(operation::receive(silent.a, &byte, 1), in(2ms)).error(), io_error::timed_out);
     EXPECT_EQ(silent.a.wait(pirn::io_direction::read, in(2ms)).error(), io_error::timed_out);
@@ -143,7 +148,7 @@ TEST_P(masked, everything_works) {
 
 INSTANTIATE_TEST_SUITE_P(uring, masked,
                          testing::Values("", "single_issuer", "defer_taskrun", "no_sqarray", "registered_ring",
-                                         "no_iowait", "multishot_poll", "send", "all",
+                                         "no_iowait", "multishot_poll", "send", "multishot_receive", "all",
                                          "single_issuer,no_sqarray,registered_ring,no_iowait,multishot_poll"));
 
 TEST(uring, a_dump_says_which_engine_runs_and_why) {

@@ -72,7 +72,7 @@ TEST(tcp_stream, carries_bytes_both_ways) {
   });
 }
 
-static_assert(pirn::stream<tcp_stream> && !pirn::lending_stream<tcp_stream>);
+static_assert(pirn::stream<tcp_stream> && pirn::lending_stream<tcp_stream>);
 
 TEST(tcp_stream, is_copied_through_any_stream) {
   pirn::runtime runtime({.workers = 2});

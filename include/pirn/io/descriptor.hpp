@@ -17,6 +17,8 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
+class read_view;
+
 /// Owns a non-blocking file descriptor. Movable while it is not in use. Any fiber of any worker, and any plain thread,
 /// may call the operations. If two of them run at once in the same direction, they share the arriving data in no
 /// promised order.
@@ -50,9 +52,10 @@ class descriptor {
   static result<descriptor> borrow(int native) noexcept;
 
   /// Ends the pending operations, with io_error::closed, then closes. A plain thread may take 50 ms to notice. Suspends
-  /// only if there are such operations. Any thread or fiber may call it.
+  /// only if there are such operations, or an engine receives for `lend`. Any thread or fiber may call it.
   void close() noexcept;
   /// Gives up ownership; the descriptor must not be in use at the time. The mode of an adopted descriptor is restored.
+  /// Bytes that have arrived for `lend` are lost; suspends only after such a call.
   [[nodiscard]] int release() noexcept;
 
   /// Whether it holds a descriptor that was not closed.
@@ -80,6 +83,13 @@ class descriptor {
   /// (kTLS) must be set before the first `receive`.
   [[nodiscard]] result<std::size_t> receive(void* buffer, std::size_t size,
                                             time_limit deadline = platform::never) noexcept;
+  /// As `receive`, but lends the bytes where they have arrived; see `read_view`. An empty view is the end. No buffer
+  /// exists while it waits. With io_uring the receive stays armed between calls, so that the next one costs no system
+  /// call. Bytes leave the socket before they are consumed then: after the first `lend` only `lend`, `receive`, `read`
+  /// and `wait` know of all bytes. Other operations that read fail with std::errc::operation_not_supported, and
+  /// `invoke` must not read. Calls that have begun before the first `lend` continue as if they had begun after it.
+  /// Fails with std::errc::device_or_resource_busy while a view exists, and with std::errc::not_enough_memory.
+  [[nodiscard]] result<read_view> lend(time_limit deadline = platform::never) noexcept;
 
   /// One system call: returns its result, or the negated number of its error. Must not block or suspend.
   using syscall = std::int64_t (*)(int native, void* argument) noexcept;
@@ -99,9 +109,14 @@ class descriptor {
   static constexpr std::uint32_t one_user = 2;
   static constexpr std::uint32_t no_tick = 1;       ///< in `drained_tick_`; the ticks of a readiness are even
   static constexpr std::uint32_t unknown_tick = 3;  ///< of a readiness that cannot be relied on
+  /// The callers that ask the socket itself. Once there was a `lend`, those of `lend` do so one at a time, and no
+  /// others.
+  enum class caller : std::uint8_t { any, of_lend };
 
   [[nodiscard]] result<> wait_ready(io_direction direction, platform::time_point deadline,
-                                    std::optional<std::uint32_t> seen_tick = {}) noexcept;
+                                    std::optional<std::uint32_t> seen_tick, caller who) noexcept;
+  /// Whether a caller that reads has to look for the bytes of `lend` instead.
+  [[nodiscard]] bool is_redirected(io_direction direction, caller who) const noexcept;
   /// Returns the readiness's tick, if there is a readiness yet.
   [[nodiscard]] std::optional<std::uint32_t> raw_tick(io_direction direction) const noexcept;
   /// Returns the readiness, made or taken over if needed; `found` says whether it was already reported.
@@ -110,9 +125,40 @@ class descriptor {
   [[nodiscard]] bool short_read_is_all(int native) noexcept;
   /// Called after an operation that did not wait: yields now and then.
   void count_unsuspended(io_direction direction) noexcept;
+  /// As that, but returns whether it is time to yield.
+  [[nodiscard]] bool spends_budget(io_direction direction) noexcept;
   /// Returns the readiness's tick if it can be relied on, otherwise `unknown_tick`.
   [[nodiscard]] std::uint32_t current_tick() const noexcept;
   void take(descriptor& other) noexcept;
+
+  /// As `perform`.
+  [[nodiscard]] result<std::int64_t> repeat(io_direction direction, platform::time_point deadline, syscall call,
+                                            void* argument, std::span<const ::iovec> memory, caller who) noexcept;
+  /// Makes one attempt to receive, and remembers whether it took all there was.
+  [[nodiscard]] std::int64_t receive_at_once(int native, void* into, std::size_t size) noexcept;
+  /// Returns what has arrived for `lend`, made if needed, or null without memory.
+  [[nodiscard]] detail::multishot_receive* receives() noexcept;
+  /// Makes calls that have begun before the first `lend`, and that read, look for its bytes too.
+  void redirect_readers() noexcept;
+  /// Waits for bytes, the end or an error, and returns with the lock held; or returns the error that has ended the
+  /// wait, without it.
+  [[nodiscard]] std::error_code fetch(detail::multishot_receive& into, platform::time_point deadline) noexcept;
+  /// Makes the engine receive, if it can, or receives once. Begins with the lock held, which is released.
+  [[nodiscard]] std::error_code receive_more(detail::multishot_receive& into, platform::time_point deadline) noexcept;
+  /// Waits for what the engine receives, with the lock held, which is released. Returns the reason if it gives up.
+  [[nodiscard]] std::error_code wait_for_arrival(detail::multishot_receive& at, platform::time_point deadline) noexcept;
+  /// Reads by a call, or as `receive_lent` if there was a `lend` meanwhile.
+  [[nodiscard]] result<std::size_t> read_by(syscall call, void* argument, const ::iovec& into,
+                                            platform::time_point deadline) noexcept;
+  /// As `receive`, once there was a `lend`.
+  [[nodiscard]] result<std::size_t> receive_lent(void* buffer, std::size_t size,
+                                                 platform::time_point deadline) noexcept;
+  /// As `wait` for bytes, once there was a `lend`.
+  [[nodiscard]] result<> wait_lent(detail::multishot_receive& at, platform::time_point deadline) noexcept;
+  /// As `wait`, at the socket itself.
+  [[nodiscard]] result<> wait_at_socket(io_direction direction, platform::time_point deadline, caller who) noexcept;
+  /// Makes the engine end its receive, and wakes readers. Returns whether it has ended.
+  [[nodiscard]] bool ends_receiving() noexcept;
 
   platform::atomic<int> native_{-1};
   /// Bit 0: closed; from bit 1: the number of pending operations. No operation begins after the bit is set, and the
@@ -121,7 +167,8 @@ class descriptor {
   platform::atomic<readiness*> handle_{nullptr};
   std::shared_ptr<engine> engine_;  ///< of `handle_`; used under the lock
   platform::spinlock attaching_;
-  detail::intrusive_list<completion> requests_;         ///< under way; used under the lock
+  detail::intrusive_list<completion> requests_;                     ///< under way; used under the lock
+  platform::atomic<detail::multishot_receive*> receives_{nullptr};  ///< owned; once there was a `lend`
   platform::atomic<std::uint8_t> unsuspended_[2] = {};  ///< operations in a row that did not wait, per direction
   /// The readiness's tick from before a `receive` that took all the bytes; `no_tick` after any other.
   platform::atomic<std::uint32_t> drained_tick_{no_tick};

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "pirn/io/descriptor.hpp"
+#include "pirn/io/expert/stream_parts.hpp"
 #include "pirn/io/stream.hpp"
 #include "pirn/net/address.hpp"
 
@@ -50,6 +51,11 @@ class tcp_stream {
   [[nodiscard]] result<std::size_t> read(void* buffer, std::size_t size,
                                          time_limit deadline = platform::never) noexcept {
     return socket_.receive(buffer, size, deadline);
+  }
+  /// Lends the bytes that have arrived, without a copy; an empty view means that the peer has ended its half. No buffer
+  /// exists while it waits. See `descriptor::lend` for what else may read the socket afterwards.
+  [[nodiscard]] result<read_view> lend(time_limit deadline = platform::never) noexcept {
+    return socket_.lend(deadline);
   }
   /// Reads `size` bytes; fails with io_error::end_of_stream if the peer ends its half before.
   [[nodiscard]] result<> read_exactly(void* buffer, std::size_t size, time_limit deadline = platform::never) noexcept;

@@ -45,6 +45,7 @@ class unix_stream : private tcp_stream {  // which differs only in addresses and
   /// Makes two connected streams without an address. Does not suspend.
   [[nodiscard]] static result<std::pair<unix_stream, unix_stream>> pair() noexcept;
 
+  using tcp_stream::lend;
   using tcp_stream::read;
   using tcp_stream::read_exactly;
   using tcp_stream::send_file;

@@ -18,6 +18,9 @@ enum class io_direction : std::uint8_t { read = 0, write = 1 };
 
 class readiness_pool;
 class completion;
+namespace detail {
+class multishot_receive;
+}  // namespace detail
 
 /// A file descriptor known to an engine, with its waiters. It belongs to the descriptor until it is detached. When its
 /// engine retires, another one takes it over with all waiters and all past signals.
@@ -99,6 +102,16 @@ class engine {
   virtual void cancel(completion& /*what*/) noexcept {}
   /// Whether the kernel has yet to see a request or a cancellation, which the next `poll` passes on.
   [[nodiscard]] virtual bool has_submissions() const noexcept { return false; }
+
+  /// Begins to receive what arrives at a socket, until the receive ends, or returns false: the engine has no such
+  /// receive. In the owning worker only.
+  [[nodiscard]] virtual bool begin_receive(detail::multishot_receive& /*what*/) noexcept { return false; }
+  /// Makes a later `poll` end it. Any thread, with its lock held.
+  void end_receive(detail::multishot_receive& what) noexcept;
+  /// Forgets that it is to be ended, since it has ended. In the owning worker only.
+  void forget_end(detail::multishot_receive& what) noexcept;
+  /// Ends all that is armed. In the owning worker only, before it stops polling.
+  virtual void end_receives() noexcept {}
   /// Returns how often ends of requests find the kernel's queue full. They are late, not lost. Any thread.
   [[nodiscard]] virtual std::uint64_t overflows() const noexcept { return 0; }
 
@@ -118,7 +131,18 @@ class engine {
     }
   }
 
+  /// For `poll`: calls `cancel` with each receive that is to be ended.
+  void cancel_ended() noexcept {
+    if (has_ended_.load(platform::memory_order_acquire)) {
+      cancel_each();
+    }
+  }
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_.load(platform::memory_order_relaxed); }
+  /// Asks the kernel to end a receive.
+  virtual void cancel(detail::multishot_receive& /*what*/) noexcept {}
+
  private:
+  void cancel_each() noexcept;
   void enter(readiness& handle) noexcept;
   /// Whether no event can reach `handle` any more; otherwise it is in the detached list now.
   [[nodiscard]] bool remove(readiness& handle) noexcept;
@@ -130,6 +154,8 @@ class engine {
   detail::intrusive_list<readiness> reporting_;
   platform::atomic<readiness*> detached_{nullptr};
   bool retired_ = false;
+  detail::intrusive_list<detail::multishot_receive> ended_;  ///< to be ended
+  platform::atomic<bool> has_ended_{false};
 };
 
 /// An engine on epoll (edge-triggered) and an eventfd. Throws std::system_error, for instance when the process is
