@@ -50,6 +50,7 @@ void epoll_engine::poll(platform::time_point deadline) noexcept {
     const ::timespec limit = time_until(deadline);
     signal_events(&limit);
   }
+  direct_.reap();
 }
 
 bool epoll_engine::signal_events(const ::timespec* limit) noexcept {

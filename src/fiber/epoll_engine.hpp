@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "fiber/direct_io.hpp"
 #include "pirn/fiber/expert/engine.hpp"
 
 namespace pirn {
@@ -32,6 +33,8 @@ class epoll_engine : public engine {
   explicit epoll_engine(half has = half::readiness_only);
   void poll(platform::time_point deadline) noexcept override;
   void interrupt_poll() noexcept final;
+  /// Takes requests for files that are open for O_DIRECT.
+  bool submit(completion& what) noexcept override { return direct_.submit(what, event_.get()); }
 
  protected:
   /// Signals what has happened since the last call. With a null limit it waits for something first, with another one
@@ -48,6 +51,7 @@ class epoll_engine : public engine {
 
   owned_descriptor epoll_;
   owned_descriptor event_;
+  direct_io direct_;
   bool has_nanoseconds_ = true;  ///< used by the owning worker only
 };
 

@@ -132,7 +132,7 @@ file_result<> file::write_at(std::span<const ::iovec> data, std::uint64_t offset
     const std::size_t count = std::min(data.size(), parts_of_a_call);
     std::copy_n(data.begin(), count, parts);
     parts[0] = {static_cast<char*>(parts[0].iov_base) + skip, parts[0].iov_len - skip};
-    const auto put = perform(operation::write_at(opened_, {parts, count}, offset + done), deadline);
+    const auto put = perform(operation::write_at(opened_, {parts, count}, offset + done, cache()), deadline);
     if (!put) {
       return fail(put.error(), "write", path_, done);
     }
@@ -260,7 +260,8 @@ result<std::size_t> file::cursor::read(void* into, std::size_t size, time_limit 
 
 result<std::size_t> file::cursor::write_some(std::span<const const_buffer> parts, time_limit deadline) noexcept {
   ::iovec natives[parts_of_a_call];
-  const auto put = perform(operation::write_at(file_->opened_, detail::to_native(parts, natives), offset_), deadline);
+  const auto put = perform(
+      operation::write_at(file_->opened_, detail::to_native(parts, natives), offset_, file_->cache()), deadline);
   if (!put) {
     return fail(put.error());
   }

@@ -34,7 +34,8 @@ class operation_runner {
         [[unlikely]] {
       return receive_lent();
     }
-    if (const detail::worker* const here = detail::current_worker(); here != nullptr && here->io->completes()) {
+    if (const detail::worker* const here = detail::current_worker();
+        here != nullptr && (here->io->completes() || is_direct())) {
       if (const std::optional<kernel_request> request = request_of()) {
         if (const std::optional<result<std::int64_t>> done = by_engine(*request)) {
           return is_redirected(*done) ? receive_lent() : *done;
@@ -99,6 +100,11 @@ class operation_runner {
     completion& what_;
   };
 
+  /// Whether it reads or writes a file that is open for O_DIRECT.
+  [[nodiscard]] bool is_direct() const noexcept {
+    return (op_.kind_ == kind::read_at || op_.kind_ == kind::write_at) &&
+           static_cast<page_cache>(op_.flags_) == page_cache::bypass;
+  }
   /// Whether it takes bytes of its descriptor.
   [[nodiscard]] bool receives() const noexcept {
     return op_.kind_ == kind::receive || op_.kind_ == kind::receive_message || op_.kind_ == kind::read ||
@@ -273,11 +279,10 @@ class operation_runner {
         made.what = code::send;
         break;
       case kind::read_at:
-        made.what = code::read_at;
-        made.flags = 0;
-        break;
       case kind::write_at:
-        made.what = code::write_at;
+        made.what = op_.kind_ == kind::read_at ? code::read_at : code::write_at;
+        made.flags = 0;
+        made.direct = is_direct();
         break;
       case kind::sync:
         made.what = code::sync;
@@ -309,7 +314,7 @@ class operation_runner {
 
   /// Tries what never waits: sockets, and the page cache. Returns -EAGAIN if that is not enough.
   [[nodiscard]] std::int64_t attempt_at_once() noexcept {
-    const bool cached = op_.kind_ == kind::read_at && static_cast<page_cache>(op_.flags_) == page_cache::first;
+    const bool cached = op_.kind_ == kind::read_at && !is_direct();
     if (!cached && op_.kind_ != kind::receive) {
       return -EAGAIN;
     }

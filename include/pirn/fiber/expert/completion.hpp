@@ -21,6 +21,7 @@ struct kernel_request {
   std::uint32_t flags = 0;   ///< those of the system call
   std::uint64_t offset = 0;  ///< of a file
   void* second = nullptr;    ///< the statx of `stat`
+  bool direct = false;       ///< of `read_at` and `write_at`: the file is open for O_DIRECT
 };
 
 /// A request under way, and the fiber that waits for its end. It lies on the fiber's stack together with the memory

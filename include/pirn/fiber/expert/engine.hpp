@@ -93,7 +93,7 @@ class engine {
   /// Ends the present `poll` early, or else the next one. Any thread.
   virtual void interrupt_poll() noexcept = 0;
 
-  /// Whether `submit` is worth a call.
+  /// Whether `submit` is worth a call for anything but a file that is open for O_DIRECT.
   [[nodiscard]] bool completes() const noexcept { return half_ == half::completion; }
   /// Begins to carry out a request, or returns false: the engine does not carry out such a request. A later `poll` ends
   /// it. In the owning worker only, as the next two.

@@ -16,10 +16,10 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// Whether `operation::read_at` looks into the page cache before anything else.
+/// Whether the page cache has a part in `operation::read_at` and `write_at`.
 enum class page_cache : std::uint8_t {
   first,   ///< what is cached is read at once, without a switch to another fiber
-  bypass,  ///< for files opened with O_DIRECT, where that look would wait for the disk
+  bypass,  ///< the file was opened with O_DIRECT
 };
 
 /// Which parts of a file `operation::sync` writes to the disk.
@@ -93,9 +93,9 @@ class operation {
     return made;
   }
   /// Writes at a position of a file, as pwritev(2): at its end, whatever the position, if it is open for appending.
-  [[nodiscard]] static operation write_at(descriptor& file, std::span<const ::iovec> data,
-                                          std::uint64_t offset) noexcept {
-    operation made{kind::write_at, &file, memory_of(data), 0};
+  [[nodiscard]] static operation write_at(descriptor& file, std::span<const ::iovec> data, std::uint64_t offset,
+                                          page_cache cache = page_cache::first) noexcept {
+    operation made{kind::write_at, &file, memory_of(data), static_cast<int>(cache)};
     made.offset_ = offset;
     return made;
   }
