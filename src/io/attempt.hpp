@@ -1,6 +1,7 @@
 // Helpers of the operations on descriptors: what comes before a system call and after it.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <span>
 #include <system_error>
 
@@ -90,6 +92,14 @@ inline bool can_reopen(int native, const struct ::stat& about) noexcept {
   int number = 0;
   return S_ISFIFO(about.st_mode) ||
          (S_ISCHR(about.st_mode) && ::isatty(native) == 1 && platform::system::ioctl(native, TIOCGPTN, &number) != 0);
+}
+
+/// Opens the pipe or terminal with that number again, which then has a mode that no other user shares. Returns -1 where
+/// that is not possible: without /proc, or if the pipe is of another user.
+inline int open_again(int native, int flags) noexcept {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", native);
+  return ::open(path, (flags & (O_ACCMODE | O_APPEND | O_DIRECT)) | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
 inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {

@@ -83,10 +83,7 @@ namespace {
 
 /// Replaces an open file that others may share by a new non-blocking one of the same terminal or pipe.
 bool reopen(int native, int flags) noexcept {
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", native);
-  const int kept = flags & (O_ACCMODE | O_APPEND | O_DIRECT);
-  const int made = ::open(path, kept | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  const int made = detail::open_again(native, flags);
   if (made < 0) {
     return false;
   }

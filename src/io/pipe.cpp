@@ -6,8 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <climits>
 
 #include "detail/system.hpp"
 #include "io/attempt.hpp"
@@ -21,6 +22,8 @@ namespace {
 
 using detail::last_error;
 using detail::result_of_call;
+
+constexpr std::size_t terminal_room = 256;  ///< as a rule, of one that poll(2) reports as ready
 
 struct transfer_call {
   std::span<const ::iovec> memory;
@@ -56,12 +59,34 @@ std::int64_t by_flag(int native, void* argument) noexcept {
              : result_of_call(platform::system::sendmsg(native, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
+/// Shortens `memory` to `most` bytes.
+std::span<::iovec> shorten(std::span<::iovec> memory, std::size_t most) noexcept {
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    memory[i].iov_len = std::min(memory[i].iov_len, most);
+    most -= memory[i].iov_len;
+    if (most == 0) {
+      return memory.first(i + 1);
+    }
+  }
+  return memory;
+}
+
 std::int64_t in_pool(int native, void* argument) noexcept {
   std::int64_t outcome;
   do {
     outcome = by_mode(native, argument);
   } while (outcome == -EINTR);
   return outcome;
+}
+
+/// Returns -EAGAIN without room, since another writer may have been faster, where the kernel can tell.
+std::int64_t into_pipe_in_pool(int native, void* argument) noexcept {
+  const auto& wanted = *static_cast<const transfer_call*>(argument);
+  const std::int64_t outcome = detail::without_sigpipe(size_of(wanted.memory), [&] {
+    return result_of_call(
+        ::pwritev2(native, wanted.memory.data(), static_cast<int>(wanted.memory.size()), -1, RWF_NOWAIT));
+  });
+  return outcome == -EOPNOTSUPP || outcome == -EINTR ? in_pool(native, argument) : outcome;
 }
 
 }  // namespace
@@ -88,15 +113,13 @@ result<pipe_end> pipe_end::adopt(int native) noexcept {
     if ((flags & O_NONBLOCK) != 0) {
       return pipe_end(std::move(owned), way::non_blocking);
     }
-    // The new open file is ours alone. It is missing where /proc is, or where the user has changed meanwhile.
-    char path[32];
-    std::snprintf(path, sizeof path, "/proc/self/fd/%d", native);
-    const int made = ::open(path, (flags & (O_ACCMODE | O_APPEND)) | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    if (made >= 0) {
+    if (const int made = detail::open_again(native, flags); made >= 0) {
       return pipe_end(descriptor(made), way::non_blocking);
     }
   }
-  return pipe_end(std::move(owned), way::in_pool);
+  return pipe_end(std::move(owned), S_ISFIFO(about.st_mode) ? way::in_pool_by_pages
+                                    : ::isatty(native) == 1 ? way::in_pool_by_lines
+                                                            : way::in_pool);
 }
 
 result<pipe_end> pipe_end::standard(int native) noexcept {
@@ -107,16 +130,23 @@ result<pipe_end> pipe_end::standard(int native) noexcept {
   return adopt(copy);
 }
 
-result<std::size_t> pipe_end::transfer(io_direction direction, std::span<const ::iovec> memory,
+result<std::size_t> pipe_end::transfer(io_direction direction, std::span<::iovec> memory,
                                        time_limit deadline) noexcept {
+  const bool into_pipe = direction == io_direction::write && way_ == way::in_pool_by_pages;
+  if (into_pipe || (direction == io_direction::write && way_ == way::in_pool_by_lines)) {
+    // More than there is room for would block the thread for as long as nothing is read.
+    memory = shorten(memory, into_pipe ? PIPE_BUF : terminal_room);
+  }
   transfer_call wanted{memory, direction};
   result<std::int64_t> done;
-  if (way_ == way::in_pool) {
+  if (way_ >= way::in_pool) {
     // A terminal or device is waited for first, so that a stop and the deadline can end that. A file is always ready.
-    if (const result<> ready = opened_.wait(direction, deadline); !ready) {
-      return fail(ready.error());
-    }
-    done = perform(operation::call(in_pool, &wanted, &opened_), deadline);
+    do {
+      if (const result<> ready = opened_.wait(direction, deadline); !ready) {
+        return fail(ready.error());
+      }
+      done = perform(operation::call(into_pipe ? into_pipe_in_pool : in_pool, &wanted, &opened_), deadline);
+    } while (!done && done.error() == std::errc::resource_unavailable_try_again && into_pipe);
   } else {
     done = opened_.perform(direction, deadline, way_ == way::by_flag ? by_flag : by_mode, &wanted, memory);
   }
@@ -124,7 +154,7 @@ result<std::size_t> pipe_end::transfer(io_direction direction, std::span<const :
 }
 
 result<std::size_t> pipe_end::read(void* into, std::size_t size, time_limit deadline) noexcept {
-  const ::iovec memory{into, size};
+  ::iovec memory{into, size};
   return transfer(io_direction::read, {&memory, 1}, deadline);
 }
 

@@ -1,16 +1,21 @@
 // Ends of pipes, and what may be the standard input: pipes, terminals, sockets and files.
 #include "pirn/io/pipe.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/fsuid.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -22,6 +27,31 @@
 #include "pirn/io/any_stream.hpp"
 #include "pirn/io/buffered_reader.hpp"
 #include "pirn/io/copy.hpp"
+
+/// How the kernel treats pwritev2.
+enum class kernel : int {
+  as_it_is,
+  older,           ///< it has no such write to a pipe
+  another_writes,  ///< before the write, another writer takes all room
+};
+static std::atomic<kernel> treats{kernel::as_it_is};
+
+extern "C" ssize_t pwritev2(int native, const ::iovec* parts, int count, ::off_t offset, int flags) {
+  using call = decltype(&::pwritev2);
+  static const auto real = reinterpret_cast<call>(::dlsym(RTLD_NEXT, "pwritev2"));
+  if (treats == kernel::older) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
+  if (treats == kernel::another_writes) {
+    const int mode = ::fcntl(native, F_GETFL);
+    ::fcntl(native, F_SETFL, mode | O_NONBLOCK);
+    for (char some[4096] = {}; ::write(native, some, sizeof some) > 0;) {
+    }
+    ::fcntl(native, F_SETFL, mode);
+  }
+  return real(native, parts, count, offset, flags);
+}
 
 namespace {
 
@@ -273,8 +303,6 @@ TEST(any_descriptor, of_events_timers_and_changes_of_files_is_waited_for) {
   });
 }
 
-}  // namespace
-
 TEST(pipe_end, a_write_that_ends_early_in_the_pool_raises_no_signal) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);  // blocking
@@ -299,3 +327,58 @@ TEST(pipe_end, a_write_that_ends_early_in_the_pool_raises_no_signal) {
   });
   ::close(ends[1]);
 }
+
+/// Takes over a blocking pipe that cannot be opened again, as one that another user has opened.
+pirn::result<pipe_end> adopt_of_another_user(int native) {
+  ::fchmod(native, 0);
+  const bool privileged = ::geteuid() == 0;
+  if (privileged) {
+    ::setfsuid(65534);
+  }
+  auto made = pipe_end::adopt(native);
+  if (privileged) {
+    ::setfsuid(0);
+  }
+  return made;
+}
+
+class pipe_in_the_pool : public testing::TestWithParam<kernel> {
+ protected:
+  pipe_in_the_pool() { treats = GetParam(); }
+  ~pipe_in_the_pool() override { treats = kernel::as_it_is; }
+};
+INSTANTIATE_TEST_SUITE_P(pipe_end, pipe_in_the_pool, testing::Values(kernel::as_it_is, kernel::older));
+
+TEST_P(pipe_in_the_pool, ends_a_write_with_its_deadline_or_a_stop) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  pirn::runtime({.workers = 1}).run([&] {
+    auto out = adopt_of_another_user(ends[1]).value();
+    EXPECT_EQ(::fcntl(out.native(), F_GETFL) & O_NONBLOCK, 0);
+    const std::string much(1 << 20, 'x');
+    EXPECT_EQ(out.write(much, in(20ms)).error(), io_error::timed_out);
+    pirn::fiber stopped = pirn::spawn([&] { EXPECT_EQ(out.write(much).error(), io_error::stopped); });
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(5ms));
+    stopped.request_stop();
+    stopped.join();
+    auto room = pipe_end::adopt(ends[0]).value();
+    char some[16384];
+    ASSERT_TRUE(room.read_exactly(some, sizeof some));
+    EXPECT_TRUE(out.write("again", in(10s)));
+  });
+}
+
+TEST(pipe_end, a_write_in_the_pool_finds_no_room_any_more) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  pirn::runtime({.workers = 1}).run([&] {
+    auto out = adopt_of_another_user(ends[1]).value();
+    treats = kernel::another_writes;
+    const auto put = out.write("late", in(20ms));
+    treats = kernel::as_it_is;
+    EXPECT_EQ(put.error(), io_error::timed_out);
+  });
+  ::close(ends[0]);
+}
+
+}  // namespace

@@ -51,12 +51,15 @@ class pipe_end final : public detail::whole_reads<pipe_end>, public detail::whol
   friend class process;  // makes ends of its pipes
   /// How a call avoids to block the worker.
   enum class way : std::uint8_t {
-    non_blocking,  ///< by the mode of the open file, which is ours alone
-    by_flag,       ///< a socket: each call says so
-    in_pool,       ///< a file, or what cannot be opened anew: each call runs on a thread of the blocking pool
+    non_blocking,      ///< by the mode of the open file, which is ours alone
+    by_flag,           ///< a socket: each call says so
+    in_pool,           ///< a file: each call runs on a thread of the blocking pool
+    in_pool_by_pages,  ///< a pipe that cannot be opened anew: so does each, and a write takes no more than there is
+                       ///< room for
+    in_pool_by_lines,  ///< a terminal that cannot: the same
   };
   pipe_end(descriptor opened, way how) noexcept : opened_(std::move(opened)), way_(how) {}
-  [[nodiscard]] result<std::size_t> transfer(io_direction direction, std::span<const ::iovec> memory,
+  [[nodiscard]] result<std::size_t> transfer(io_direction direction, std::span<::iovec> memory,
                                              time_limit deadline) noexcept;
 
   descriptor opened_;
