@@ -2,8 +2,11 @@
 // queries.
 #include "pirn/net/resolver.hpp"
 
+#include <dlfcn.h>
+#include <netdb.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +14,28 @@
 #include "net/dns_server.hpp"
 #include "pirn/io/process.hpp"
 #include "pirn/net/tcp_listener.hpp"
+
+static std::atomic<bool> slow_calls_wait{false};
+
+/// The C library's, but for names below "scripted".
+extern "C" int getaddrinfo(const char* host, const char* service, const ::addrinfo* wanted, ::addrinfo** found) {
+  using call = decltype(&::getaddrinfo);
+  static const auto real = reinterpret_cast<call>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  const std::string_view name = host;
+  if (name == "slow.scripted") {
+    while (slow_calls_wait.load()) {
+      ::usleep(1000);
+    }
+    return real("127.0.0.9", service, wanted, found);
+  }
+  if (name == "two.scripted") {
+    return real("::1", service, wanted, found);
+  }
+  return name == "none.scripted"   ? EAI_NONAME
+         : name == "bare.scripted" ? EAI_NODATA
+         : name == "fail.scripted" ? EAI_AGAIN
+                                   : real(host, service, wanted, found);
+}
 
 using namespace pirn;
 using namespace std::chrono_literals;
@@ -399,6 +424,44 @@ TEST(resolver, queries_have_a_limit) {
     first.request_stop();
     first.join();
     EXPECT_EQ(names.texts("b.test", in(5ms)).error(), io_error::timed_out) << "the query that nobody wants has gone";
+  });
+}
+
+TEST(resolver, the_c_library_is_asked_instead) {
+  const auto ask = [] {
+    resolver names({.hosts_file = "", .by_system = true});
+    EXPECT_EQ(names.look_up("127.0.0.7").value(), std::vector{address("127.0.0.7")});
+    EXPECT_FALSE(names.look_up("localhost", in(long_enough)).value().empty());
+    EXPECT_EQ(names.look_up("two.scripted", in(long_enough)).value(), std::vector{address("::1")});
+    EXPECT_EQ(names.look_up("none.scripted", in(long_enough)).error(), io_error::name_not_found);
+    EXPECT_EQ(names.look_up("bare.scripted", in(long_enough)).error(), io_error::no_such_record);
+    EXPECT_EQ(names.look_up("fail.scripted", in(long_enough)).error(), io_error::name_server_failed);
+    EXPECT_EQ(names.look_up("slow.scripted", in(long_enough)).value(), std::vector{address("127.0.0.9")});
+    EXPECT_EQ(names.counted().queries, 0u);
+  };
+  ask();
+  runtime({.workers = 1}).run([&] {
+    ask();
+    resolver names({.hosts_file = "", .by_system = true});
+    slow_calls_wait = true;
+    EXPECT_EQ(names.look_up("slow.scripted", in(5ms)).error(), io_error::timed_out);
+    fiber stopped = spawn([&] { EXPECT_EQ(names.look_up("slow.scripted").error(), io_error::stopped); });
+    ASSERT_TRUE(this_fiber::sleep_for(5ms));
+    stopped.request_stop();
+    stopped.join();
+    // The calls of callers that have given up hold their threads: there is a limit.
+    resolver few({.hosts_file = "", .max_queries = 2, .by_system = true});
+    EXPECT_EQ(few.look_up("slow.scripted", in(5ms)).error(), io_error::timed_out);
+    EXPECT_EQ(few.look_up("slow.scripted", in(5ms)).error(), io_error::timed_out);
+    EXPECT_EQ(few.look_up("two.scripted", in(long_enough)).error(), std::errc::resource_unavailable_try_again);
+    slow_calls_wait = false;
+    while (!few.look_up("two.scripted", in(long_enough))) {
+      ASSERT_TRUE(this_fiber::sleep_for(1ms));
+    }
+    auto listener = tcp_listener::listen({ip_address::loopback_v6(), 0});
+    if (listener) {
+      EXPECT_TRUE(names.connect("two.scripted", listener->local_endpoint().value().port, in(long_enough)));
+    }
   });
 }
 

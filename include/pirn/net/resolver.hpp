@@ -47,6 +47,11 @@ class resolver {
                                                           ///< std::errc::resource_unavailable_try_again
     std::chrono::seconds max_time_to_live{3600};          ///< of an answer in the cache; 0 for no cache
     std::chrono::seconds max_negative_time_to_live{300};  ///< of one that a name or record does not exist
+    /// Addresses come from getaddrinfo(3) and not from the servers above: from all that /etc/nsswitch.conf names, such
+    /// as LDAP or mDNS. A thread of the blocking pool makes each call, which is neither shared nor cached. After a stop
+    /// or the deadline it lasts until the C library gives up. So at most 64 of them may be under way. On a plain thread
+    /// the caller waits. `servers`, `search`, `ndots`, `timeout` and `tries` have no effect on it.
+    bool by_system = false;
   };
   /// A server of a service (an SRV record, RFC 2782).
   struct service {

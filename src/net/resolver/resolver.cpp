@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "net/address_order.hpp"
@@ -11,6 +12,7 @@
 #include "net/look_ups.hpp"
 #include "net/resolver/dns_driver.hpp"
 #include "net/resolver/hosts_file.hpp"
+#include "net/resolver/system_look_up.hpp"
 #include "pirn/fiber/scope.hpp"
 
 namespace pirn {
@@ -156,6 +158,14 @@ class resolver::state {
       found(std::move(all));
       return {};
     }
+    if (by_system_) {
+      auto all = by_system_->look_up(*name, deadline);
+      if (!all) {
+        return fail(all.error());
+      }
+      found(std::move(*all));
+      return {};
+    }
     std::error_code error = io_error::name_not_found;
     for (const std::string& each : candidates(*name)) {
       const result<> done = candidate(each, staged, deadline, found);
@@ -204,7 +214,10 @@ class resolver::state {
 
  private:
   state(const options& wanted, std::unique_ptr<detail::dns_driver> driver)
-      : driver_(driver.get()), shared_(std::move(driver), limits_of(wanted)), hosts_(wanted.hosts_file) {}
+      : driver_(driver.get()),
+        shared_(std::move(driver), limits_of(wanted)),
+        hosts_(wanted.hosts_file),
+        by_system_(wanted.by_system ? std::optional<detail::system_look_ups>(wanted.max_queries) : std::nullopt) {}
 
   template <class Found>
   result<> candidate(const std::string& name, bool staged, platform::time_point deadline, Found& found) {
@@ -262,6 +275,7 @@ class resolver::state {
   mutex lock_;
   detail::hosts_file hosts_;                          ///< guarded by `lock_`
   platform::random random_{platform::random_seed()};  ///< as this
+  std::optional<detail::system_look_ups> by_system_;
 };
 
 resolver::resolver(const options& wanted) : state_(std::make_unique<state>(wanted)) {}
