@@ -39,6 +39,10 @@ int common_prefix(const bytes& a, const bytes& b) noexcept {
   return bits;
 }
 
+/// Bits of an address that name a network. The bits of a host say nothing about the distance, and must not undo the
+/// order by which a name server spreads the load.
+constexpr int network_bits = 64;
+
 struct policy {
   bytes prefix;
   int length, precedence, label;
@@ -110,7 +114,8 @@ void order_addresses(std::vector<ip_address>& all, std::optional<ip_address> (*s
                       .other_label = from && policy_of(as_v6(*from)).label != of.label,
                       .minus_precedence = -of.precedence,
                       .scope = scope_of(each),
-                      .minus_common_bits = from && each.is_v6() ? -common_prefix(as_v6(*from), as_v6(each)) : 0,
+                      .minus_common_bits =
+                          from && each.is_v6() ? -std::min(network_bits, common_prefix(as_v6(*from), as_v6(each))) : 0,
                       .place = ranked.size(),
                       .address = each});
   }

@@ -164,6 +164,8 @@ TEST(happy_eyeballs, addresses_are_ordered_as_rfc_6724_says) {
   EXPECT_EQ(order({"2001:db8:9::1", "2001:db8:1::1", "198.51.100.2", "198.51.100.1"}, both),
             (texts{"2001:db8:1::1", "2001:db8:9::1", "198.51.100.2", "198.51.100.1"}))
       << "the longest prefix; the server's order for IPv4";
+  EXPECT_EQ(order({"2001:db8:1::1:1", "2001:db8:1::3"}, both), (texts{"2001:db8:1::1:1", "2001:db8:1::3"}))
+      << "the server's order within a network";
   EXPECT_EQ(order({"fc00::1", "2001:db8:1::1", "2002:c633:6401::1"}, both),
             (texts{"2001:db8:1::1", "2002:c633:6401::1", "fc00::1"}))
       << "labels and precedence";
