@@ -126,8 +126,26 @@ void look_ups::end(look_ups& in, query& what, answer&& with) noexcept {
   }
 }
 
+namespace {
+
+/// Bytes of an answer beyond which it is not kept. Servers choose the size, so the number of answers alone is no limit.
+constexpr std::size_t largest_kept = 4096;
+
+std::size_t size_of(const answer& what) noexcept {
+  std::size_t size = what.addresses.size() * sizeof(ip_address);
+  for (const resolver::service& each : what.services) {
+    size += sizeof each + each.host.size();
+  }
+  for (const std::string& each : what.texts) {
+    size += sizeof each + each.size();
+  }
+  return size;
+}
+
+}  // namespace
+
 void look_ups::keep(const question& asked, std::shared_ptr<const answer> what, std::chrono::seconds time) noexcept try {
-  if (limits_.cached == 0) {
+  if (limits_.cached == 0 || size_of(*what) > largest_kept) {
     return;
   }
   if (const auto old = cache_.find(asked); old != cache_.end()) {

@@ -31,7 +31,10 @@ class memory_server {
     void ask(std::shared_ptr<detail::query> what, end_call end, look_ups& of) noexcept override {
       ++server_.asked;
       if (server_.at_once) {
-        end(of, *what, answer());
+        detail::answer given = answer();
+        given.time_to_live = 60s;
+        given.texts.emplace_back(server_.text, 'x');
+        end(of, *what, std::move(given));
       } else {
         pending_.push_back({std::move(what), end, &of});
         if (server_.open_for.load() != none) {
@@ -83,13 +86,17 @@ class memory_server {
     bool waiting_ = false;
   };
 
+  explicit memory_server(std::size_t cached = 0)
+      : shared{std::unique_ptr<detail::name_driver>(made), {.cached = cached}} {}
+
   event ready{event_reset::automatic};
   int asked = 0;
   int cancelled = 0;
   bool at_once = false;
+  std::size_t text = 0;  ///< its length in an answer that is given at once
   sim::atomic<int> open_for{none};
   driver* made = new driver(*this);
-  look_ups shared{std::unique_ptr<detail::name_driver>(made), {.cached = 0}};
+  look_ups shared;
 
   /// Looks a name up; returns the error, or none with the right answer.
   std::error_code look_up(const char* name, time_limit deadline = platform::never) {
@@ -124,6 +131,20 @@ TEST(look_ups, callers_of_one_name_share_a_query) {
         },
         {.preemptions = 1});
   }
+}
+
+TEST(look_ups, an_answer_is_kept_unless_it_is_large) {
+  expect_passes(
+      [] {
+        for (const auto& [text, asked] : {std::pair<std::size_t, int>{3000, 1}, {5000, 2}}) {
+          memory_server server(10);
+          server.at_once = true;
+          server.text = text;
+          sim::check(!server.look_up("a") && !server.look_up("a"));
+          sim::check(server.asked == asked);
+        }
+      },
+      {.preemptions = 0});
 }
 
 TEST(look_ups, callers_of_two_names_drive_for_each_other) {

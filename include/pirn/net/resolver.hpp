@@ -35,17 +35,18 @@ class resolver {
  public:
   /// Replaces settings of the machine's files. An empty list, or 0 dots, leaves what they say.
   struct options {
-    std::vector<endpoint> servers = {};                   ///< name servers, in the order in which they are asked
-    std::vector<std::string> search = {};                 ///< domains that are tried behind a short name
-    unsigned ndots = 0;                                   ///< a name with as many dots is first tried as it is
-    std::chrono::milliseconds timeout{2000};              ///< of a try at a server; doubled after each round
-    unsigned tries = 3;                                   ///< rounds over all servers
-    std::string hosts_file = "/etc/hosts";                ///< addresses without a server; empty for none
-    std::string resolv_conf = "/etc/resolv.conf";         ///< where the servers are read from
-    std::size_t max_cached = 10'000;                      ///< answers; the one that was not used for longest goes first
-    std::size_t max_queries = 10'000;                     ///< under way at once; more fail with
-                                                          ///< std::errc::resource_unavailable_try_again
-    std::chrono::seconds max_time_to_live{3600};          ///< of an answer in the cache; 0 for no cache
+    std::vector<endpoint> servers = {};            ///< name servers, in the order in which they are asked
+    std::vector<std::string> search = {};          ///< domains that are tried behind a short name
+    unsigned ndots = 0;                            ///< a name with as many dots is first tried as it is
+    std::chrono::milliseconds timeout{2000};       ///< of a try at a server; doubled after each round
+    unsigned tries = 3;                            ///< rounds over all servers
+    std::string hosts_file = "/etc/hosts";         ///< addresses without a server; empty for none
+    std::string resolv_conf = "/etc/resolv.conf";  ///< where the servers are read from
+    std::size_t max_cached = 10'000;               ///< answers; the one that was not used for longest goes first,
+                                                   ///< and none of more than 4 KiB is kept
+    std::size_t max_queries = 10'000;              ///< under way at once; more fail with
+                                                   ///< std::errc::resource_unavailable_try_again
+    std::chrono::seconds max_time_to_live{3600};   ///< of an answer in the cache; 0 for no cache
     std::chrono::seconds max_negative_time_to_live{300};  ///< of one that a name or record does not exist
     /// Addresses come from getaddrinfo(3) and not from the servers above: from all that /etc/nsswitch.conf names, such
     /// as LDAP or mDNS. A thread of the blocking pool makes each call, which is neither shared nor cached. After a stop
