@@ -100,6 +100,12 @@ class operation_runner {
     completion& what_;
   };
 
+  /// Whether other fibers are ready that may send too, and one call then passes on all of that. Without them the call
+  /// itself is cheaper, and if they compute, it is earlier.
+  [[nodiscard]] static bool others_send_soon() noexcept {
+    const detail::worker& here = *detail::current_worker();
+    return here.queue.has_ready() && here.turns_are_short();
+  }
   /// Whether it reads or writes a file that is open for O_DIRECT.
   [[nodiscard]] bool is_direct() const noexcept {
     return (op_.kind_ == kind::read_at || op_.kind_ == kind::write_at) &&
@@ -270,10 +276,8 @@ class operation_runner {
       case kind::receive:
         made.size = static_cast<std::uint32_t>(std::min<std::size_t>(op_.memory_.iov_len, max_bytes));
         break;
-      // Other fibers that are ready may send too, and one call then passes on all of that. Without them, or for much
-      // data, the call itself is cheaper.
       case kind::send:
-        if (op_.memory_.iov_len > max_gathered || !detail::current_worker()->queue.has_ready()) {
+        if (op_.memory_.iov_len > max_gathered || !others_send_soon()) {
           return {};
         }
         made.what = code::send;

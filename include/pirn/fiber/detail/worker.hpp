@@ -234,6 +234,8 @@ class alignas(64) worker {
   [[nodiscard]] bool budget_exhausted() const noexcept { return budget.exhausted(); }
   void request_tick() noexcept { budget.request_tick(); }
   void limit_budget(unsigned switches) noexcept { budget.limit(switches); }
+  /// Whether fibers give way soon at present, so that what waits for the next tick does not wait for their work.
+  [[nodiscard]] bool turns_are_short() const noexcept { return tick_budget_ >= 8; }
   /// Whether a stack, a block and a number for one more fiber are at hand.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool ready_to_spawn() const noexcept {
     return stacks.has_unreserved() && blocks.has_one() && next_id != last_id;
