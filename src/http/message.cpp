@@ -9,20 +9,21 @@
 #include <ctime>
 #include <stdexcept>
 
+#include "http/characters.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace http {
 
 namespace {
 
-constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
-
 constexpr std::array<bool, 256> token_chars = [] {
   std::array<bool, 256> in{};
   constexpr std::string_view marks = "!#$%&'*+-.^_`|~";
   for (unsigned i = 0; i < in.size(); ++i) {
     const char c = static_cast<char>(i);
-    in[i] = (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || (c != 0 && marks.find(c) != marks.npos);
+    in[i] = (c >= '0' && c <= '9') || (detail::lower(c) >= 'a' && detail::lower(c) <= 'z') ||
+            (c != 0 && marks.find(c) != marks.npos);
   }
   return in;
 }();
@@ -109,7 +110,7 @@ int whole_year(int last_digits) noexcept {
 
 bool same_token(std::string_view a, std::string_view b) noexcept {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return x == y || lower(x) == lower(y); });
+                    [](char x, char y) { return x == y || detail::lower(x) == detail::lower(y); });
 }
 
 bool is_token(std::string_view text) noexcept { return !text.empty() && std::ranges::all_of(text, is_token_char); }

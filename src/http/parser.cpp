@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "http/characters.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace http {
@@ -68,14 +70,6 @@ const char* skip_value(const char* at, const char* end) noexcept {
     at += 8;
   }
   return skip(at, end, in_value);
-}
-
-int hex_value(char c) noexcept {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
 constexpr std::string_view version_form = "HTTP/d.d";
@@ -268,7 +262,7 @@ const char* request_parser::chunk_line(const char* at, const char* end) {
   switch (state_) {
     case state::size_begin:
     case state::size: {
-      const int digit = hex_value(c);
+      const int digit = detail::hex_value(c);
       if (digit >= 0) {
         left_ = state_ == state::size_begin ? 0 : left_;
         if (left_ > UINT64_MAX >> 4) {

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <system_error>
 
+#include "http/characters.hpp"
 #include "http/conditions.hpp"
 #include "http/read_at.hpp"
 #include "io/attempt.hpp"
@@ -57,14 +58,6 @@ constexpr media_type media_types[] = {
     {"xml", "text/xml; charset=utf-8"},
     {"zip", "application/zip"},
 };
-
-int hex_value(char c) noexcept {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
 
 bool climbs(std::string_view path) noexcept {
   while (!path.empty()) {
@@ -241,8 +234,8 @@ std::expected<std::string, int> decode_path(std::string_view encoded) {
   for (std::size_t i = 0; i < encoded.size(); ++i) {
     char c = encoded[i];
     if (c == '%') {
-      const int high = i + 2 < encoded.size() ? hex_value(encoded[i + 1]) : -1;
-      const int low = i + 2 < encoded.size() ? hex_value(encoded[i + 2]) : -1;
+      const int high = i + 2 < encoded.size() ? detail::hex_value(encoded[i + 1]) : -1;
+      const int low = i + 2 < encoded.size() ? detail::hex_value(encoded[i + 2]) : -1;
       if (high < 0 || low < 0) {
         return std::unexpected(400);
       }
