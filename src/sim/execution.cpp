@@ -67,7 +67,8 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   found_ = {};
   ended_by_signal_ = false;
   network_.begin_execution();
-  disk_ = nullptr;                 // an execution that has failed leaves its disk behind
+  programs_ = nullptr;             // an execution that has failed leaves its programs behind,
+  disk_ = nullptr;                 // and its disk
   static_cast<void>(sort_heap());  // damage found here was reported already, or is not the program's
   program_ = &program;
   const std::size_t stacks_before = stacks_in_use();

@@ -24,6 +24,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace sim::detail {
 
 class disk_state;
+class program_table;
 class symbols;
 using platform::checked::value_type;
 
@@ -185,6 +186,8 @@ class execution {
   [[nodiscard]] network& net() noexcept { return network_; }
   /// The disk that the program has mounted, or null.
   [[nodiscard]] disk_state*& disk() noexcept { return disk_; }
+  /// The programs that can be started, or null.
+  [[nodiscard]] program_table*& programs() noexcept { return programs_; }
   [[nodiscard]] virtual_thread& self() noexcept { return *running_; }
   [[nodiscard]] platform::time_point now() const noexcept { return now_; }
   /// Sets the clock to the beginning of an execution.
@@ -252,6 +255,7 @@ class execution {
   step_log log_;
   network network_;
   disk_state* disk_ = nullptr;
+  program_table* programs_ = nullptr;
   std::vector<std::unique_ptr<virtual_thread>> threads_;
   std::vector<std::pair<const void*, std::atomic<bool>*>> held_;  ///< locks
   unsigned used_ = 0;

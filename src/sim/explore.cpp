@@ -339,6 +339,8 @@ struct thread::state {
   platform::thread handle;
 };
 
+thread::thread() noexcept = default;
+
 thread::thread(std::function<void()> body) : state_(std::make_unique<state>()) {
   state_->body = std::move(body);
   const auto run = [](void* raw) { static_cast<state*>(raw)->body(); };

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -176,6 +177,21 @@ TEST(process, a_stop_ends_the_wait_and_not_the_program) {
     waits.request_stop();
     waits.join();
     EXPECT_EQ(::kill(p.id(), 0), 0);
+  });
+}
+
+TEST(process, another_thread_may_kill_it_during_a_wait) {
+  pirn::runtime({.workers = 1}).run([] {
+    for (int i = 0; i < 20; ++i) {
+      process p = start({"sleep", "100"}, {});
+      std::thread kills([&p] {
+        EXPECT_TRUE(p.kill());
+        while (p.kill(0)) {  // until it was waited for
+        }
+      });
+      EXPECT_EQ(p.wait(in(10s)).value().signal, SIGTERM);
+      kills.join();
+    }
   });
 }
 

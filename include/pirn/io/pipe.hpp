@@ -11,6 +11,9 @@
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
+class program_start;
+}  // namespace detail
 
 /// A stream over an end of a pipe, or over a terminal, socket or file that other programs use too, such as the standard
 /// input. Movable while no fiber uses it. Each call with a deadline is a suspension point, with the errors of
@@ -48,7 +51,7 @@ class pipe_end final : public detail::whole_reads<pipe_end>, public detail::whol
   [[nodiscard]] int native() const noexcept { return opened_.native(); }
 
  private:
-  friend class process;  // makes ends of its pipes
+  friend detail::program_start;  // makes ends of pipes to programs
   /// How a call avoids to block the worker.
   enum class way : std::uint8_t {
     non_blocking,      ///< by the mode of the open file, which is ours alone

@@ -14,9 +14,12 @@
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
+class program_start;
+}  // namespace detail
 
 /// A program that was started. It is killed and waited for when it is destroyed, so none is left behind, not even as a
-/// zombie. One fiber at a time may wait for it. Movable while unused.
+/// zombie. One fiber or thread at a time may wait for it, and any may call `kill` meanwhile. Movable while unused.
 class process {
  public:
   /// Where a standard descriptor of the program comes from.
@@ -30,7 +33,7 @@ class process {
     static constexpr source output() noexcept { return source(kind::output, -1); }  ///< for errors: where output goes
 
    private:
-    friend class process;
+    friend detail::program_start;
     enum class kind : std::uint8_t { inherited, nothing, pipe, native, output };
     constexpr source(kind what, int native) noexcept : kind_(what), native_(native) {}
     kind kind_;
@@ -76,7 +79,8 @@ class process {
   [[nodiscard]] result<status> wait(time_limit deadline = platform::never) noexcept;
   /// Waits, and kills the program at a stop or the deadline; returns how it ended.
   [[nodiscard]] result<status> wait_or_kill(time_limit deadline) noexcept;
-  /// Sends it a signal. Fails with std::errc::no_such_process if it was waited for. Never hits another program.
+  /// Sends it a signal. Fails with std::errc::no_such_process if it was waited for. Never hits another program. Any
+  /// fiber or thread may call it, also while another one waits.
   result<> kill(int signal = SIGTERM) noexcept;
   /// Returns the number of the process, 0 before `spawn`.
   [[nodiscard]] ::pid_t id() const noexcept { return id_; }

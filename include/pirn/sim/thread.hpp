@@ -15,7 +15,7 @@ namespace sim {
 /// use pirn too. Must be created in an exploration, where the start of a std::thread ends the execution as `aborted`.
 class thread {
  public:
-  thread() noexcept = default;
+  thread() noexcept;
   /// Throws std::system_error if there are sixteen threads already, workers included.
   explicit thread(std::function<void()> body);
   ~thread();
