@@ -3,7 +3,6 @@
 //     line_client HOST PORT QUESTION...
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <expected>
 #include <optional>
 #include <string>
@@ -16,11 +15,10 @@ namespace {
 
 struct connection {
   pirn::tcp_stream stream;
-  pirn::buffered_reader lines{stream};
+  pirn::buffered_reader lines{stream};  // so a connection must not be moved
 };
 
-/// Asks on a connection, and makes it if there is none. Ends it after an error: else a late answer would be taken for
-/// that of the next question.
+/// Asks on a connection, made if need be. Ends it after an error: a late answer would be that of the next question.
 std::expected<std::string, std::string> ask_once(std::optional<connection>& made, const auto& connect,
                                                  const std::string& question, pirn::time_point deadline) {
   if (!made) {
@@ -42,7 +40,7 @@ std::expected<std::string, std::string> ask_once(std::optional<connection>& made
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto port = static_cast<std::uint16_t>(std::atoi(argc > 2 ? argv[2] : "7777"));
+  const auto port = static_cast<std::uint16_t>(std::stoi(argc > 2 ? argv[2] : "7777"));
   pirn::resolver names;
   const auto connect = [&](pirn::time_point deadline) { return names.connect(argv[1], port, deadline); };
   pirn::runtime({.workers = 1}).run([&] {
@@ -50,8 +48,9 @@ int main(int argc, char** argv) {
     for (int i = 3; i < argc; ++i) {
       const pirn::time_point deadline = pirn::clock::now() + std::chrono::seconds(10);
       auto answer = ask_once(made, connect, argv[i], deadline);
-      for (std::chrono::milliseconds pause(10); !answer && pirn::clock::now() + pause < deadline; pause *= 2) {
-        static_cast<void>(pirn::this_fiber::sleep_for(pause));
+      std::chrono::milliseconds pause(10);
+      while (!answer && pirn::clock::now() + pause < deadline && pirn::this_fiber::sleep_for(pause)) {
+        pause *= 2;
         answer = ask_once(made, connect, argv[i], deadline);
       }
       std::puts((answer ? *answer : answer.error()).c_str());

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "pirn/fiber/runtime.hpp"
+#include "pirn/fiber/scope.hpp"
 #include "pirn/io/copy.hpp"
 #include "pirn/io/signal_set.hpp"
 #include "pirn/net/acceptor.hpp"
@@ -31,9 +32,8 @@ void serve(pirn::tcp_stream client, const pirn::endpoint& target) {
   if (!server) {
     return;  // which closes the client's connection
   }
-  pirn::fiber answers = pirn::spawn([&] { carry(*server, client); });
-  carry(client, *server);
-  answers.join();
+  pirn::scope both;  // which a stop of this fiber ends
+  both.all([&] { carry(*server, client); }, [&] { carry(client, *server); });
 }
 
 }  // namespace
