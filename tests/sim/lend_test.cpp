@@ -189,6 +189,17 @@ TEST(lend, bytes_beside_a_close) {
       bound(1));
 }
 
+TEST(lend, a_close_wakes_a_reader) {
+  for (const unsigned count : {1U, 2U}) {
+    expect_passes(
+        [count] {
+          connected c;
+          run_fibers(count, {[&] { sim::check(c.here.lend().error() == io_error::closed); }, [&] { c.here.close(); }});
+        },
+        bound(1));
+  }
+}
+
 TEST(lend, a_close_on_another_worker_ends_what_is_armed) {
   expect_passes(
       [] {

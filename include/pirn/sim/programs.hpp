@@ -29,9 +29,9 @@ class programs {
   /// The arguments and standard descriptors of a program.
   struct call {
     std::span<const std::string> arguments;  ///< the first is its name
-    pipe_end& input;                         ///< closed unless the caller has made a pipe for it, as the other two
-    pipe_end& output;
-    pipe_end& error;
+    pipe_end& input;                         ///< closed unless the caller has made a pipe for it
+    pipe_end& output;                        ///< as `input`
+    pipe_end& error;                         ///< as `input`
   };
   /// A program: a function that returns its exit code, of which 8 bits count. Its pipes are closed when it has ended.
   using body = std::function<int(const call&)>;

@@ -137,6 +137,7 @@ class engine {
       cancel_each();
     }
   }
+  /// Whether such a call would find any.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_.load(platform::memory_order_relaxed); }
   /// Asks the kernel to end a receive.
   virtual void cancel(detail::multishot_receive& /*what*/) noexcept {}
