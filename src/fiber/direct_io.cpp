@@ -72,7 +72,8 @@ bool direct_io::has_ended() const noexcept {
          ring->head.load(platform::memory_order_relaxed) != ring->tail.load(platform::memory_order_acquire);
 }
 
-void direct_io::reap() noexcept {
+std::size_t direct_io::reap() noexcept {
+  const unsigned before = under_way_;
   while (under_way_ != 0 && has_ended()) {
     ::io_event events[32];
     ::timespec at_once{};
@@ -85,6 +86,7 @@ void direct_io::reap() noexcept {
       reinterpret_cast<completion*>(events[i].data)->complete(static_cast<std::int32_t>(events[i].res));
     }
   }
+  return before - under_way_;
 }
 
 }  // namespace detail

@@ -22,8 +22,8 @@ class direct_io {
   /// Begins a request, whose end the eventfd `told` reports. False if there are too many, or the kernel does not take
   /// it. A request that would have to wait ends with -EAGAIN.
   [[nodiscard]] bool submit(completion& what, int told) noexcept;
-  /// Reports the requests that have ended.
-  void reap() noexcept;
+  /// Reports the requests that have ended, and returns their number.
+  std::size_t reap() noexcept;
 
  private:
   [[nodiscard]] bool open() noexcept;

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "detail/refused.hpp"
@@ -42,21 +43,21 @@ epoll_engine::epoll_engine(half has)
   }
 }
 
-void epoll_engine::poll(platform::time_point deadline) noexcept {
+std::size_t epoll_engine::poll(platform::time_point deadline) noexcept {
   forget_detached();
+  std::size_t events;
   if (deadline == platform::never) {
-    signal_events(nullptr);
+    events = signal_events(nullptr);
   } else {
     const ::timespec limit = time_until(deadline);
-    signal_events(&limit);
+    events = signal_events(&limit);
   }
-  direct_.reap();
+  return events + direct_.reap();
 }
 
-bool epoll_engine::signal_events(const ::timespec* limit) noexcept {
-  constexpr int max_events = 256;
-  ::epoll_event events[max_events];
-  const int count = wait(events, max_events, limit);
+std::size_t epoll_engine::signal_events(const ::timespec* limit) noexcept {
+  ::epoll_event events[events_at_once];
+  const int count = wait(events, events_at_once, limit);
   if (count < 0 && errno != EINTR) {
     platform::refused("epoll_wait", errno,
                       errno == EBADF ? "the program has closed the engine's descriptor, which it does not own"
@@ -65,7 +66,7 @@ bool epoll_engine::signal_events(const ::timespec* limit) noexcept {
   for (int i = 0; i < count; ++i) {
     signal_event(events[i]);
   }
-  return count == max_events;
+  return static_cast<std::size_t>(std::max(count, 0));
 }
 
 void epoll_engine::signal_event(const ::epoll_event& event) noexcept {

@@ -31,15 +31,16 @@ class owned_descriptor {
 class epoll_engine : public engine {
  public:
   explicit epoll_engine(half has = half::readiness_only);
-  void poll(platform::time_point deadline) noexcept override;
+  std::size_t poll(platform::time_point deadline) noexcept override;
   void interrupt_poll() noexcept final;
   /// Takes requests for files that are open for O_DIRECT.
   bool submit(completion& what) noexcept override { return direct_.submit(what, event_.get()); }
 
  protected:
   /// Signals what has happened since the last call. With a null limit it waits for something first, with another one
-  /// for that time at most. Returns whether there may be more events.
-  bool signal_events(const ::timespec* limit) noexcept;
+  /// for that time at most. Returns their number; with `events_at_once` there may be more.
+  std::size_t signal_events(const ::timespec* limit) noexcept;
+  static constexpr int events_at_once = 256;
   [[nodiscard]] int epoll() const noexcept { return epoll_.get(); }
 
  private:

@@ -14,8 +14,29 @@ constexpr int relaxes_per_round = platform::exploring ? 1 : 32;
 constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
 // If this time passes between two readings of the clock, the kernel may have run another thread there.
 constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
+// How often a worker with ready fibers asks its engine for events: not before the first time, and not before those that
+// the last poll has made ready have run, but at the latest after the second time.
+constexpr platform::duration min_poll_interval = std::chrono::microseconds(50);
+constexpr platform::duration max_poll_interval = std::chrono::microseconds(250);
 
 }  // namespace
+
+std::uint64_t parker::switches() const noexcept { return w_.counters.switches.load(platform::memory_order_relaxed); }
+
+void parker::poll(platform::time_point deadline) noexcept {
+  woken_ = w_.io->poll(deadline);
+  switches_before_poll_ = switches();
+}
+
+void parker::poll_beside_fibers(platform::time_point now) noexcept {
+  const platform::duration passed = now - last_poll_;
+  const bool is_early =
+      passed < max_poll_interval && !w_.io->has_submissions() && switches() - switches_before_poll_ < woken_;
+  if (passed >= min_poll_interval && !is_early) {
+    poll(now);
+    last_poll_ = now;
+  }
+}
 
 platform::time_point parker::look_for_preemption(platform::time_point before) noexcept {
   const platform::time_point now = platform::now();
@@ -63,7 +84,7 @@ bool parker::spin(platform::time_point now, const platform::atomic<std::uint32_t
   platform::yield_thread();
   now = look_for_preemption(now);
   // The engine may report that the runtime ends, or anything else: the caller checks everything again.
-  w_.io->poll(now);
+  poll(now);
   last_poll_ = now;
   return true;
 }
@@ -85,7 +106,7 @@ void parker::park() noexcept {
     w_.counters.ready.store(0, platform::memory_order_relaxed);
     const platform::time_point began = platform::now();
     const platform::time_point sentinel_wakeup = is_sentinel ? began + stealing.sentinel_pause() : platform::never;
-    w_.io->poll(std::min({w_.timers.next(), w_.trimmer.next(), w_.probe.report_idle(w_), sentinel_wakeup}));
+    poll(std::min({w_.timers.next(), w_.trimmer.next(), w_.probe.report_idle(w_), sentinel_wakeup}));
     last_poll_ = platform::now();
     if (!w_.incoming.empty()) {
       spinner_.record_sleep(began, w_.last_remote_push.load(platform::memory_order_relaxed), last_poll_);

@@ -34,7 +34,7 @@ class uring_engine final : public epoll_engine {
   uring_engine() : epoll_engine(half::completion) {}
   [[nodiscard]] bool open(const char*& why) noexcept { return ring_.open(uring::features_left(), why); }
 
-  void poll(platform::time_point deadline) noexcept override {
+  std::size_t poll(platform::time_point deadline) noexcept override {
     forget_detached();
     begin_in_this_thread();
     cancel_ended();
@@ -46,14 +46,18 @@ class uring_engine final : public epoll_engine {
     if (!watched_) {
       watch_readiness();
     }
+    std::size_t events = 0;
     if (wait || ring_.pending() != 0 || ring_.has_news()) {
       enter(wait && !ring_.has_completions(), deadline == platform::never ? nullptr : &limit);
-      reap();
+      events = reap();
     }
     if (ready_) {
       const ::timespec at_once{};
-      ready_ = signal_events(&at_once);  // the ring does not report again what is left over
+      const std::size_t signalled = signal_events(&at_once);
+      ready_ = signalled == static_cast<std::size_t>(events_at_once);  // the ring does not report again what is left over
+      events += signalled;
     }
+    return events;
   }
 
   bool submit(completion& what) noexcept override {
@@ -199,8 +203,14 @@ class uring_engine final : public epoll_engine {
     return *place;
   }
 
-  void reap() noexcept {
-    ring_.reap([this](const uring::completion_entry& entry) { conclude(entry); });
+  /// Returns the number of completions.
+  std::size_t reap() noexcept {
+    std::size_t count = 0;
+    ring_.reap([this, &count](const uring::completion_entry& entry) {
+      ++count;
+      conclude(entry);
+    });
+    return count;
   }
 
   void enter(bool wait, const ::timespec* limit) noexcept {

@@ -15,8 +15,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 namespace {
-// How long a worker may switch between fibers before it looks at inbox, timers and engine. The number of switches
-// adapts to that: fibers that only yield need few ticks, fibers that compute need one after nearly every switch.
+// How long a worker may switch between fibers before it looks at inbox and timers, and may poll its engine. The number of
+// switches adapts to that: fibers that only yield need few ticks, fibers that compute need one after nearly every switch.
 constexpr auto tick_interval = std::chrono::microseconds(50);
 // How often it counts the ready fibers: that takes less than 10 ns for each, so a thousandth of the time.
 constexpr auto count_interval = std::chrono::milliseconds(10);
@@ -143,7 +143,7 @@ void worker::begin() noexcept {
   yield_slow_mask = suspend_slow_mask = traced != 0 ? &force_slow_path : thread_exceptions;
   enter_dumps(*this);
   last_tick_ = platform::now();
-  parking_.polled(last_tick_);
+  parking_.begin(last_tick_);
 }
 
 void worker::end() noexcept {
@@ -202,10 +202,7 @@ void worker::run_tick(platform::time_point now) noexcept {
   }
   stealing_.stop_searching();
   parking_.end_wait();
-  if (now - parking_.last_poll() >= tick_interval) {
-    io->poll(now);
-    parking_.polled(now);
-  }
+  parking_.poll_beside_fibers(now);
   trimmer.fibers_have_run(now);
   if (trimmer.due(now)) [[unlikely]] {
     trimmer.step(*this, now, true);

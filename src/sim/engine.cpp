@@ -56,7 +56,7 @@ class sim_engine final : public engine {
  public:
   explicit sim_engine(half has) : engine(has) {}
 
-  void poll(platform::time_point deadline) noexcept override {
+  std::size_t poll(platform::time_point deadline) noexcept override {
     forget_detached();
     cancel_ended();
     bool ended = enter_kernel();
@@ -81,6 +81,7 @@ class sim_engine final : public engine {
         armed->receive != nullptr ? receive(armed) : try_request(armed);
       }
     }
+    return events.size();
   }
 
   void interrupt_poll() noexcept override {

@@ -231,7 +231,7 @@ TEST(stealable_queue, owner_and_thief_meet_at_the_last_one) {
 class counting_engine final : public pirn::engine {
  public:
   explicit counting_engine(int& count) : count_(count) {}
-  void poll(pirn::platform::time_point /*deadline*/) noexcept override {}
+  std::size_t poll(pirn::platform::time_point /*deadline*/) noexcept override { return 0; }
   void interrupt_poll() noexcept override { ++count_; }
 
  private:

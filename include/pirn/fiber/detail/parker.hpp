@@ -25,19 +25,24 @@ class parker {
   /// Called when the worker runs fibers again.
   void end_wait() noexcept { spinner_.end_wait(); }
 
-  /// Returns when the engine was last polled.
-  [[nodiscard]] platform::time_point last_poll() const noexcept { return last_poll_; }
-  /// Records that it was polled at `now`.
-  void polled(platform::time_point now) noexcept { last_poll_ = now; }
+  /// Polls the engine of a worker that has fibers to run, unless it is too early: then more fibers become ready for
+  /// each poll, and none of them runs later, since those that are ready run first.
+  void poll_beside_fibers(platform::time_point now) noexcept;
+  /// Called when the worker begins, at `now`.
+  void begin(platform::time_point now) noexcept { last_poll_ = now; }
 
  private:
   /// Checks, while it spins, whether the kernel has run another thread since `before`. Returns the time.
   platform::time_point look_for_preemption(platform::time_point before) noexcept;
+  void poll(platform::time_point deadline) noexcept;
+  [[nodiscard]] std::uint64_t switches() const noexcept;
 
   worker& w_;
   adaptive_spinner spinner_;
   long times_preempted_ = 0;
   platform::time_point last_poll_;
+  std::size_t woken_ = 0;                   ///< fibers that the last poll may have made ready
+  std::uint64_t switches_before_poll_ = 0;  ///< of the worker
 };
 
 }  // namespace detail

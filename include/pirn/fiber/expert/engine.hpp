@@ -88,8 +88,9 @@ class engine {
   /// Ends reporting; there may be no waiters any more. Before the descriptor is closed. Any thread.
   void detach(readiness* handle) noexcept;
   /// Waits until something is ready, `interrupt_poll` was called or the deadline has passed, and wakes the waiters of
-  /// all that is ready. With a past deadline it does not wait. The owning worker only. Begins with `forget_detached`.
-  virtual void poll(platform::time_point deadline) noexcept = 0;
+  /// all that is ready. With a past deadline it does not wait. Returns how many events there were, each of which may
+  /// have made a fiber ready. The owning worker only. Begins with `forget_detached`.
+  virtual std::size_t poll(platform::time_point deadline) noexcept = 0;
   /// Ends the present `poll` early, or else the next one. Any thread.
   virtual void interrupt_poll() noexcept = 0;
 
