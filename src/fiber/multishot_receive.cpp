@@ -19,10 +19,54 @@ namespace {
 // all buffers of its worker; if one does, the others receive directly too.
 constexpr std::uint32_t max_queued = platform::exploring ? 2 : 4;
 
+/// Buffers of a thread without an owner, since the C library takes long for such sizes. Under AddressSanitizer there
+/// are none: it detects a use of a buffer that was given back.
+class unused_buffers {
+ public:
+  unused_buffers() = default;
+  ~unused_buffers() {
+    while (first_ != nullptr) {
+      std::free(std::exchange(first_, first_->next));
+    }
+  }
+  unused_buffers(const unused_buffers&) = delete;
+  unused_buffers& operator=(const unused_buffers&) = delete;
+
+  [[nodiscard]] arrived_bytes* take() noexcept {
+    arrived_bytes* const taken = first_;
+    if (taken != nullptr) {
+      first_ = taken->next;
+      --count_;
+    }
+    return taken;
+  }
+  /// False if there are enough.
+  [[nodiscard]] bool keep(arrived_bytes& buffer) noexcept {
+    if (count_ == max_count) {
+      return false;
+    }
+    buffer.next = std::exchange(first_, &buffer);
+    ++count_;
+    return true;
+  }
+
+ private:
+#if defined(PIRN_ASAN)
+  static constexpr unsigned max_count = 0;
+#else
+  static constexpr unsigned max_count = 4;  // most exist only for a turn
+#endif
+  arrived_bytes* first_ = nullptr;
+  unsigned count_ = 0;
+};
+
 }  // namespace
 
 arrived_bytes* make_receive_buffer() noexcept {
-  void* const memory = std::malloc(sizeof(arrived_bytes) + receive_buffer_size);
+  void* memory = platform::per_thread<unused_buffers>::here().take();
+  if (memory == nullptr) {
+    memory = std::malloc(sizeof(arrived_bytes) + receive_buffer_size);
+  }
   if (memory == nullptr) {
     return nullptr;
   }
@@ -34,7 +78,7 @@ arrived_bytes* make_receive_buffer() noexcept {
 void end_receive_buffer(arrived_bytes& of) noexcept {
   if (of.home != nullptr) {
     of.home->give_back(of);
-  } else {
+  } else if (!platform::per_thread<unused_buffers>::here().keep(of)) {
     std::free(&of);
   }
 }
