@@ -60,6 +60,7 @@ class readiness_pool {
       side.ready = false;
       side.tick.fetch_and(~readiness::hup_or_error, platform::memory_order_acq_rel);
     }
+    made->reports_writes_.store(false, platform::memory_order_relaxed);
     made->home_ = from;
     return made;
   }
@@ -82,13 +83,14 @@ engine::engine(half has) : pool_(std::make_shared<readiness_pool>()), half_(has)
 
 engine::~engine() { give_detached_back(); }
 
-readiness* engine::attach(int descriptor, std::error_code& error) noexcept {
+readiness* engine::attach(int descriptor, io_direction direction, std::error_code& error) noexcept {
   readiness* const handle = readiness_pool::take(pool_);
   if (handle == nullptr) {
     error = std::make_error_code(std::errc::not_enough_memory);
     return nullptr;
   }
   handle->descriptor_ = descriptor;
+  handle->reports_writes_.store(direction == io_direction::write, platform::memory_order_release);
   error.clear();
   if (!begin(*handle, descriptor, error)) {
     readiness_pool::give_back(*handle);
@@ -98,8 +100,21 @@ readiness* engine::attach(int descriptor, std::error_code& error) noexcept {
   return handle;
 }
 
-bool engine::take_over(readiness& handle, engine& from, std::error_code& error) noexcept {
+bool engine::report_writes(readiness& handle, std::error_code& error) noexcept {
   error.clear();
+  handle.reports_writes_.store(true, platform::memory_order_release);
+  if (!begin_writes(handle, handle.descriptor_, error)) {
+    handle.reports_writes_.store(false, platform::memory_order_release);
+    return false;
+  }
+  return true;
+}
+
+bool engine::take_over(readiness& handle, engine& from, io_direction direction, std::error_code& error) noexcept {
+  error.clear();
+  if (direction == io_direction::write) {
+    handle.reports_writes_.store(true, platform::memory_order_release);
+  }
   if (!begin(handle, handle.descriptor_, error)) {
     return false;
   }

@@ -99,10 +99,21 @@ void epoll_engine::interrupt_poll() noexcept {
 }
 
 bool epoll_engine::begin(readiness& handle, int descriptor, std::error_code& error) noexcept {
+  return watch(EPOLL_CTL_ADD, handle, descriptor, error);
+}
+
+bool epoll_engine::begin_writes(readiness& handle, int descriptor, std::error_code& error) noexcept {
+  return watch(EPOLL_CTL_MOD, handle, descriptor, error);
+}
+
+bool epoll_engine::watch(int operation, readiness& handle, int descriptor, std::error_code& error) noexcept {
   ::epoll_event interest{};
-  interest.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET;
+  interest.events = EPOLLIN | EPOLLRDHUP | EPOLLPRI | EPOLLET;
+  if (handle.reports_writes()) {
+    interest.events |= EPOLLOUT;
+  }
   interest.data.ptr = &handle;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &interest) != 0) {
+  if (::epoll_ctl(epoll_.get(), operation, descriptor, &interest) != 0) {
     error = {errno, std::system_category()};
     return false;
   }

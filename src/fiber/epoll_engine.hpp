@@ -45,6 +45,8 @@ class epoll_engine : public engine {
 
  private:
   bool begin(readiness& handle, int descriptor, std::error_code& error) noexcept final;
+  bool begin_writes(readiness& handle, int descriptor, std::error_code& error) noexcept final;
+  [[nodiscard]] bool watch(int operation, readiness& handle, int descriptor, std::error_code& error) noexcept;
   void end(readiness& handle, int descriptor) noexcept final;
   void signal_event(const ::epoll_event& event) noexcept;
   [[nodiscard]] int wait(::epoll_event* events, int max_events, const ::timespec* limit) noexcept;

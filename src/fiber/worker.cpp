@@ -15,8 +15,9 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 namespace {
-// How long a worker may switch between fibers before it looks at inbox and timers, and may poll its engine. The number of
-// switches adapts to that: fibers that only yield need few ticks, fibers that compute need one after nearly every switch.
+// How long a worker may switch between fibers before it looks at inbox and timers, and may poll its engine. The number
+// of switches adapts to that: fibers that only yield need few ticks, fibers that compute need one after nearly every
+// switch.
 constexpr auto tick_interval = std::chrono::microseconds(50);
 // How often it counts the ready fibers: that takes less than 10 ns for each, so a thousandth of the time.
 constexpr auto count_interval = std::chrono::milliseconds(10);

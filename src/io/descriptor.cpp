@@ -200,23 +200,26 @@ int descriptor::release() noexcept {
   return native;
 }
 
-readiness* descriptor::attached(std::error_code& error, bool& found) noexcept {
+readiness* descriptor::attached(io_direction direction, std::error_code& error, bool& found) noexcept {
   readiness* handle = handle_.load(platform::memory_order_acquire);
-  found = handle != nullptr && handle->reported();
+  found = handle != nullptr && handle->reported(direction);
   if (found) [[likely]] {
     return handle;
   }
   const platform::spin_guard guard(attaching_);
   handle = handle_.load(platform::memory_order_acquire);
-  found = handle != nullptr && handle->reported();
+  found = handle != nullptr && handle->reported(direction);
   if (found) {
     return handle;
   }
+  if (handle != nullptr && handle->reported(io_direction::read)) {
+    return engine_->report_writes(*handle, error) ? handle : nullptr;
+  }
   const std::shared_ptr<engine>& mine = detail::current_worker()->io;
   if (handle == nullptr) {
-    handle = mine->attach(native(), error);
+    handle = mine->attach(native(), direction, error);
     handle_.store(handle, platform::memory_order_release);
-  } else if (!mine->take_over(*handle, *engine_, error)) {
+  } else if (!mine->take_over(*handle, *engine_, direction, error)) {
     return nullptr;
   }
   engine_ = mine;
@@ -246,7 +249,7 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
   } else {
     std::error_code error;
     bool found = false;
-    readiness* const handle = attached(error, found);
+    readiness* const handle = attached(direction, error, found);
     if (handle == nullptr) {
       return fail(error);
     }

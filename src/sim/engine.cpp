@@ -291,7 +291,7 @@ class sim_engine final : public engine {
     if (what.readable) {
       handle.signal(io_direction::read);
     }
-    if (what.writable) {
+    if (what.writable && handle.reports_writes()) {
       handle.signal(io_direction::write);
     }
   }
@@ -306,6 +306,11 @@ class sim_engine final : public engine {
     }
     net().watch(*found, {queue_, &handle});
     return true;
+  }
+
+  bool begin_writes(readiness& handle, int descriptor, std::error_code& error) noexcept override {
+    end(handle, descriptor);
+    return begin(handle, descriptor, error);
   }
 
   void end(readiness& handle, int descriptor) noexcept override {

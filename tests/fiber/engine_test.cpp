@@ -35,9 +35,9 @@ struct socket_pair {
 
 pirn::engine& engine_here() { return *pirn::detail::current_worker()->io; }
 
-pirn::readiness* attach(pirn::engine& engine, int descriptor) {
+pirn::readiness* attach(pirn::engine& engine, int descriptor, io_direction direction = io_direction::read) {
   std::error_code error;
-  pirn::readiness* const handle = engine.attach(descriptor, error);
+  pirn::readiness* const handle = engine.attach(descriptor, direction, error);
   EXPECT_NE(handle, nullptr) << error.message();
   return handle;
 }
@@ -58,7 +58,7 @@ TEST(engine, wakes_a_reader_and_a_writer) {
   rig r(1);
   r.rt.run([] {
     const socket_pair pair;
-    pirn::readiness* const handle = attach(engine_here(), pair.ends[0]);
+    pirn::readiness* const handle = attach(engine_here(), pair.ends[0], io_direction::write);
     // A fresh socket is writable. The engine reports that a few times at most, so a writer that does not fill it waits.
     EXPECT_EQ(handle->wait(io_direction::write, pirn::platform::never), wake_reason::notified);
     int hints = 0;
@@ -93,6 +93,75 @@ TEST(engine, wakes_a_reader_and_a_writer) {
     EXPECT_EQ(handle->wait(io_direction::write, pirn::platform::never), wake_reason::notified);
     drain.join();
     engine_here().detach(handle);
+  });
+}
+
+TEST(engine, reports_writes_from_when_it_is_asked_to) {
+  rig r(1);
+  r.rt.run([] {
+    const socket_pair pair;
+    pirn::readiness* const handle = attach(engine_here(), pair.ends[0]);
+    EXPECT_EQ(handle->wait(io_direction::write, clock::now() + 1ms), wake_reason::timed_out);
+    EXPECT_FALSE(handle->reported(io_direction::write));
+    std::error_code error;
+    EXPECT_TRUE(engine_here().report_writes(*handle, error)) << error.message();
+    EXPECT_TRUE(handle->reported(io_direction::write));
+    EXPECT_EQ(handle->wait(io_direction::write, pirn::platform::never), wake_reason::notified);
+    write_byte(pair.ends[1], 'r');
+    EXPECT_EQ(receive(*handle, pair.ends[0]), 'r');
+    engine_here().detach(handle);
+  });
+}
+
+TEST(engine, is_asked_in_time_though_many_events_are_not_handled_yet) {
+  rig r(1);
+  r.rt.run([] {
+    constexpr int count = 100;
+    const auto compute = [] {
+      const auto until = clock::now() + 100us;
+      compute_until([until] { return clock::now() >= until; });
+    };
+    pirn::fiber other = pirn::spawn([&] {
+      while (pirn::this_fiber::check_stop()) {
+        compute();
+        pirn::this_fiber::yield();
+      }
+    });
+    for (int i = 0; i < 300; ++i) {  // until the worker has a tick after each of these turns
+      compute();
+      pirn::this_fiber::yield();
+    }
+    other.request_stop();
+    other.join();
+
+    const std::array<socket_pair, count + 1> pairs;
+    int handled = 0, handled_before_urgent = 0;
+    std::vector<pirn::fiber> all;
+    const auto reads = [&](int which, auto then) {
+      return [&pairs, which, then] {
+        const int end = pairs[static_cast<std::size_t>(which)].ends[0];
+        pirn::readiness* const handle = attach(engine_here(), end);
+        receive(*handle, end);
+        engine_here().detach(handle);
+        then();
+      };
+    };
+    for (int i = 0; i < count; ++i) {
+      all.push_back(pirn::spawn(reads(i, [&] {
+        if (handled++ == 0) {
+          write_byte(pairs[count].ends[1], 'u');
+        }
+        compute();
+      })));
+    }
+    all.push_back(
+        pirn::spawn(reads(count, [&] { handled_before_urgent = handled; }), {.priority = pirn::fiber_priority::high}));
+    static_cast<void>(pirn::this_fiber::sleep_for(1ms));
+    for (int i = 0; i < count; ++i) {
+      write_byte(pairs[static_cast<std::size_t>(i)].ends[1], 'r');
+    }
+    join_all(all);
+    EXPECT_LT(handled_before_urgent, count / 2);  // as a rule 4
   });
 }
 
@@ -166,11 +235,11 @@ TEST(engine, plain_threads_may_wait_too) {
 TEST(engine, says_why_it_cannot_watch_something) {
   const auto engine = pirn::make_epoll_engine();
   std::error_code error;
-  EXPECT_EQ(engine->attach(-1, error), nullptr);
+  EXPECT_EQ(engine->attach(-1, io_direction::read, error), nullptr);
   EXPECT_EQ(error, std::errc::bad_file_descriptor);
   const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(file, 0);
-  EXPECT_EQ(engine->attach(file, error), nullptr);
+  EXPECT_EQ(engine->attach(file, io_direction::read, error), nullptr);
   EXPECT_EQ(error, std::errc::operation_not_permitted);
   ::close(file);
 }

@@ -238,7 +238,7 @@ TEST_P(polling, descriptors_become_ready) {
         [&] {
           std::error_code error;
           pirn::engine& engine = *pirn::detail::current_worker()->io;
-          pirn::readiness* const handle = engine.attach(ends[0], error);
+          pirn::readiness* const handle = engine.attach(ends[0], pirn::io_direction::read, error);
           ASSERT_NE(handle, nullptr);
           char byte;
           while (received < 20) {

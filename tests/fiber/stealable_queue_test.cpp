@@ -238,6 +238,9 @@ class counting_engine final : public pirn::engine {
   bool begin(pirn::readiness& /*handle*/, int /*descriptor*/, std::error_code& /*error*/) noexcept override {
     return false;
   }
+  bool begin_writes(pirn::readiness& /*handle*/, int /*descriptor*/, std::error_code& /*error*/) noexcept override {
+    return false;
+  }
   void end(pirn::readiness& /*handle*/, int /*descriptor*/) noexcept override {}
 
   int& count_;

@@ -120,7 +120,7 @@ class descriptor {
   /// Returns the readiness's tick, if there is a readiness yet.
   [[nodiscard]] std::optional<std::uint32_t> raw_tick(io_direction direction) const noexcept;
   /// Returns the readiness, made or taken over if needed; `found` says whether it was already reported.
-  [[nodiscard]] readiness* attached(std::error_code& error, bool& found) noexcept;
+  [[nodiscard]] readiness* attached(io_direction direction, std::error_code& error, bool& found) noexcept;
   /// Returns whether a `receive` that took fewer bytes than it could took all there were.
   [[nodiscard]] bool short_read_is_all(int native) noexcept;
   /// Called after an operation that did not wait: yields now and then.

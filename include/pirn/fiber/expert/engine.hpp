@@ -40,8 +40,14 @@ class readiness {
     sides_[static_cast<int>(io_direction::read)].tick.fetch_or(hup_or_error, platform::memory_order_acq_rel);
   }
 
-  /// Whether an engine that has not retired reports the descriptor. All waiters are woken when that ends.
-  [[nodiscard]] bool reported() const noexcept { return reported_.load(platform::memory_order_acquire); }
+  /// Whether an engine that has not retired reports that direction of the descriptor. All waiters are woken when that
+  /// ends.
+  [[nodiscard]] bool reported(io_direction direction) const noexcept {
+    return reported_.load(platform::memory_order_acquire) && (direction == io_direction::read || reports_writes());
+  }
+  /// For engines: whether an engine is to report when the descriptor becomes writable, not only when it becomes
+  /// readable, has ended or has failed.
+  [[nodiscard]] bool reports_writes() const noexcept { return reports_writes_.load(platform::memory_order_acquire); }
   /// Returns a number that each signal for the direction changes. If it is `clean`, and unchanged since before a read
   /// that took all there was, there is nothing to read yet.
   [[nodiscard]] std::uint32_t tick(io_direction direction) const noexcept {
@@ -63,6 +69,7 @@ class readiness {
   };
   side sides_[2];
   platform::atomic<bool> reported_{false};
+  platform::atomic<bool> reports_writes_{false};
   int descriptor_ = -1;
   std::shared_ptr<readiness_pool> home_;  ///< the pool that owns its memory, while it is in use
   // Links of a list: what its engine reports, what may still get an event that was fetched, or what its pool has free.
@@ -80,11 +87,17 @@ class engine {
   engine& operator=(const engine&) = delete;
   virtual ~engine();
 
-  /// Begins to report a non-blocking descriptor, or returns null and sets `error`. Any thread.
-  [[nodiscard]] readiness* attach(int descriptor, std::error_code& error) noexcept;
-  /// Begins to report what `from`, which has retired, reported to `handle`; or returns false and sets `error`. Fibers
-  /// and threads may wait for it meanwhile. Any thread, one at a time for each `handle`.
-  [[nodiscard]] bool take_over(readiness& handle, engine& from, std::error_code& error) noexcept;
+  /// Begins to report a non-blocking descriptor, or returns null and sets `error`: when it becomes readable, and for
+  /// the other direction also when it becomes writable. A socket for datagrams becomes writable with each datagram that
+  /// it has sent, and nearly nobody waits for that. Any thread.
+  [[nodiscard]] readiness* attach(int descriptor, io_direction direction, std::error_code& error) noexcept;
+  /// From now on also reports when it becomes writable, or is so now; or returns false and sets `error`. Any thread,
+  /// one at a time for each `handle`, which this engine reports.
+  [[nodiscard]] bool report_writes(readiness& handle, std::error_code& error) noexcept;
+  /// Begins to report what `from`, which has retired, reported to `handle`, and that direction; or returns false and
+  /// sets `error`. Fibers and threads may wait for it meanwhile. Any thread, one at a time for each `handle`.
+  [[nodiscard]] bool take_over(readiness& handle, engine& from, io_direction direction,
+                               std::error_code& error) noexcept;
   /// Ends reporting; there may be no waiters any more. Before the descriptor is closed. Any thread.
   void detach(readiness* handle) noexcept;
   /// Waits until something is ready, `interrupt_poll` was called or the deadline has passed, and wakes the waiters of
@@ -123,6 +136,8 @@ class engine {
  protected:
   /// Makes the kernel report the descriptor to `handle`, with its present readiness; or returns false and sets `error`.
   virtual bool begin(readiness& handle, int descriptor, std::error_code& error) noexcept = 0;
+  /// As `begin`, for a descriptor that is reported and whose handle has begun to report writes.
+  virtual bool begin_writes(readiness& handle, int descriptor, std::error_code& error) noexcept = 0;
   /// The opposite of `begin`. An event that was already fetched may still reach `handle`.
   virtual void end(readiness& handle, int descriptor) noexcept = 0;
   /// Gives back what was detached before the call. Called when no event of an earlier look at the kernel is left.
