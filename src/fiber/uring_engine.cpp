@@ -72,6 +72,9 @@ class uring_engine final : public epoll_engine {
     uring::submission& to = next();
     translate(what.request(), to);
     to.user_data = tag_of(what.slot);
+    if (is_of_disk(what.request()) && ring_.pending() >= max_held_back) {
+      enter(false, nullptr);
+    }
     return true;
   }
 
@@ -123,6 +126,9 @@ class uring_engine final : public epoll_engine {
 
  private:
   static constexpr std::uint32_t none = ~0u;
+  /// How many requests of files gather before the kernel gets them. With more, the disk ends all of them at once and is
+  /// idle while the fibers make the next ones.
+  static constexpr std::uint32_t max_held_back = 4;
   /// The kernel's name of a request: the index of a slot, and how often the slot was used.
   struct slot {
     completion* of = nullptr;              ///< this, or
@@ -130,6 +136,10 @@ class uring_engine final : public epoll_engine {
     std::uint32_t generation = 1;
     std::uint32_t next_free = none;
   };
+
+  [[nodiscard]] static bool is_of_disk(const kernel_request& what) noexcept {
+    return what.what == kernel_request::code::read_at || what.what == kernel_request::code::write_at;
+  }
 
   [[nodiscard]] std::uint64_t tag_of(std::uint32_t index) const noexcept {
     return std::uint64_t{slots_[index].generation} << 32 | index;
