@@ -19,8 +19,8 @@ namespace {
 // all buffers of its worker; if one does, the others receive directly too.
 constexpr std::uint32_t max_queued = platform::exploring ? 2 : 4;
 
-/// Buffers of a thread without an owner, since the C library takes long for such sizes. Under AddressSanitizer there
-/// are none: it detects a use of a buffer that was given back.
+/// Buffers of a thread without an owner, since the C library takes long for such sizes. Under AddressSanitizer
+/// all go back to it, so that a use of such a buffer is detected.
 class unused_buffers {
  public:
   unused_buffers() = default;

@@ -54,8 +54,8 @@ class uring_engine final : public epoll_engine {
     if (ready_) {
       const ::timespec at_once{};
       const std::size_t signalled = signal_events(&at_once);
-      ready_ =
-          signalled == static_cast<std::size_t>(events_at_once);  // the ring does not report again what is left over
+      // The ring does not report again what is left over.
+      ready_ = signalled == static_cast<std::size_t>(events_at_once);
       events += signalled;
     }
     return events;

@@ -89,7 +89,7 @@ class engine {
 
   /// Begins to report a non-blocking descriptor, or returns null and sets `error`: when it becomes readable, and for
   /// the other direction also when it becomes writable. A socket for datagrams becomes writable with each datagram that
-  /// it has sent, and nearly nobody waits for that. Any thread.
+  /// it has sent, for which fibers seldom wait. Any thread.
   [[nodiscard]] readiness* attach(int descriptor, io_direction direction, std::error_code& error) noexcept;
   /// From now on also reports when it becomes writable, or is so now; or returns false and sets `error`. Any thread,
   /// one at a time for each `handle`, which this engine reports.
