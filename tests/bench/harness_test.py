@@ -229,7 +229,7 @@ class HarnessTest(unittest.TestCase):
 
     def test_every_implementation_has_a_file_in_a_known_workload(self):
         files = rivals.sources(rivals.WORKLOADS)
-        self.assertEqual({impl for of, impl in files if of == "http-hello"}, {"pirn", "nginx", "go-http", "may-minihttp"})
+        self.assertEqual({impl for of, impl in files if of == "http-hello"}, {"pirn", "pirn-uring", "nginx", "go-http", "may-minihttp"})
         for workload in rivals.WORKLOADS:
             impls = [impl for of, impl in files if of == workload]
             ours = [impl for impl in impls if rivals.is_ours(impl)]
