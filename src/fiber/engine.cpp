@@ -58,7 +58,7 @@ class readiness_pool {
     for (auto& side : made->sides_) {
       const platform::spin_guard guard(side.waiters);
       side.ready = false;
-      side.tick.fetch_and(~readiness::hup_or_error, platform::memory_order_acq_rel);
+      side.tick.store(readiness::first_tick, platform::memory_order_release);
     }
     made->reports_writes_.store(false, platform::memory_order_relaxed);
     made->home_ = from;
@@ -105,6 +105,7 @@ bool engine::report_writes(readiness& handle, std::error_code& error) noexcept {
   handle.reports_writes_.store(true, platform::memory_order_release);
   if (!begin_writes(handle, handle.descriptor_, error)) {
     handle.reports_writes_.store(false, platform::memory_order_release);
+    handle.signal(io_direction::write);  // another writer may wait already, and is to find out itself
     return false;
   }
   return true;
@@ -112,10 +113,10 @@ bool engine::report_writes(readiness& handle, std::error_code& error) noexcept {
 
 bool engine::take_over(readiness& handle, engine& from, io_direction direction, std::error_code& error) noexcept {
   error.clear();
-  if (direction == io_direction::write) {
-    handle.reports_writes_.store(true, platform::memory_order_release);
-  }
+  const bool reports_writes = handle.reports_writes();
+  handle.reports_writes_.store(reports_writes || direction == io_direction::write, platform::memory_order_release);
   if (!begin(handle, handle.descriptor_, error)) {
+    handle.reports_writes_.store(reports_writes, platform::memory_order_release);
     return false;
   }
   from.end(handle, handle.descriptor_);

@@ -19,8 +19,8 @@ namespace {
 // all buffers of its worker; if one does, the others receive directly too.
 constexpr std::uint32_t max_queued = platform::exploring ? 2 : 4;
 
-/// Buffers of a thread without an owner, since the C library takes long for such sizes. Under AddressSanitizer
-/// all go back to it, so that a use of such a buffer is detected.
+/// Buffers of a thread without an owner, since the C library takes long for such sizes. With a tool that
+/// detects a use of memory that was given back, all go back to it.
 class unused_buffers {
  public:
   unused_buffers() = default;
@@ -51,7 +51,7 @@ class unused_buffers {
   }
 
  private:
-#if defined(PIRN_ASAN)
+#if defined(PIRN_ASAN) || defined(PIRN_VALGRIND)
   static constexpr unsigned max_count = 0;
 #else
   static constexpr unsigned max_count = 4;  // most exist only for a turn
@@ -62,7 +62,9 @@ class unused_buffers {
 
 }  // namespace
 
-arrived_bytes* make_receive_buffer() noexcept {
+// This and the next function are not inlined, not even by link-time optimization: the address of a thread-local
+// variable must not be kept across a suspension.
+PIRN_NOINLINE arrived_bytes* make_receive_buffer() noexcept {
   void* memory = platform::per_thread<unused_buffers>::here().take();
   if (memory == nullptr) {
     memory = std::malloc(sizeof(arrived_bytes) + receive_buffer_size);
@@ -75,7 +77,7 @@ arrived_bytes* make_receive_buffer() noexcept {
   return made;
 }
 
-void end_receive_buffer(arrived_bytes& of) noexcept {
+PIRN_NOINLINE void end_receive_buffer(arrived_bytes& of) noexcept {
   if (of.home != nullptr) {
     of.home->give_back(of);
   } else if (!platform::per_thread<unused_buffers>::here().keep(of)) {

@@ -14,8 +14,8 @@ constexpr int relaxes_per_round = platform::exploring ? 1 : 32;
 constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
 // If this time passes between two readings of the clock, the kernel may have run another thread there.
 constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
-// How often a worker with ready fibers asks its engine for events: not before the first time, and not before those that
-// the last poll has made ready have run, but at the latest after the second time.
+// How often a worker with ready fibers asks its engine for events: not before the first time, and not before it has
+// made as many switches as the last poll had events, but at the latest after the second time.
 constexpr platform::duration min_poll_interval = std::chrono::microseconds(50);
 constexpr platform::duration max_poll_interval = std::chrono::microseconds(250);
 
@@ -24,14 +24,14 @@ constexpr platform::duration max_poll_interval = std::chrono::microseconds(250);
 std::uint64_t parker::switches() const noexcept { return w_.counters.switches.load(platform::memory_order_relaxed); }
 
 void parker::poll(platform::time_point deadline) noexcept {
-  woken_ = w_.io->poll(deadline);
+  events_ = w_.io->poll(deadline);
   switches_before_poll_ = switches();
 }
 
 void parker::poll_beside_fibers(platform::time_point now) noexcept {
   const platform::duration passed = now - last_poll_;
   const bool is_early =
-      passed < max_poll_interval && !w_.io->has_submissions() && switches() - switches_before_poll_ < woken_;
+      passed < max_poll_interval && !w_.io->has_submissions() && switches() - switches_before_poll_ < events_;
   if (passed >= min_poll_interval && !is_early) {
     poll(now);
     last_poll_ = now;

@@ -72,7 +72,7 @@ class uring_engine final : public epoll_engine {
     uring::submission& to = next();
     translate(what.request(), to);
     to.user_data = tag_of(what.slot);
-    if (is_of_disk(what.request()) && ring_.pending() >= max_held_back) {
+    if (is_of_disk(what.request()) && ++held_back_ == max_held_back) {
       enter(false, nullptr);
     }
     return true;
@@ -225,6 +225,7 @@ class uring_engine final : public epoll_engine {
   }
 
   void enter(bool wait, const ::timespec* limit) noexcept {
+    held_back_ = 0;
     const int error = ring_.enter(wait, limit);
     if (ring_.lost_one()) {
       platform::refused("io_uring", ENOMEM, "a fiber would wait for ever for a request whose end is lost");
@@ -322,6 +323,7 @@ class uring_engine final : public epoll_engine {
   std::uint32_t armed_ = 0;  ///< multishot receives
   bool receive_is_known_ = false;
   std::uint32_t free_ = none;
+  std::uint32_t held_back_ = 0;  ///< requests of files since the kernel was entered
   bool begun_ = false;
   bool watched_ = false;  ///< the ring reports when the epoll instance becomes ready
   bool ready_ = false;    ///< it may have events

@@ -200,16 +200,14 @@ int descriptor::release() noexcept {
   return native;
 }
 
-readiness* descriptor::attached(io_direction direction, std::error_code& error, bool& found) noexcept {
+readiness* descriptor::attached(io_direction direction, std::error_code& error) noexcept {
   readiness* handle = handle_.load(platform::memory_order_acquire);
-  found = handle != nullptr && handle->reported(direction);
-  if (found) [[likely]] {
+  if (handle != nullptr && handle->reported(direction)) [[likely]] {
     return handle;
   }
   const platform::spin_guard guard(attaching_);
   handle = handle_.load(platform::memory_order_acquire);
-  found = handle != nullptr && handle->reported(direction);
-  if (found) {
+  if (handle != nullptr && handle->reported(direction)) {
     return handle;
   }
   if (handle != nullptr && handle->reported(io_direction::read)) {
@@ -248,18 +246,16 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
     }
   } else {
     std::error_code error;
-    bool found = false;
-    readiness* const handle = attached(direction, error, found);
+    readiness* const handle = attached(direction, error);
     if (handle == nullptr) {
       return fail(error);
-    }
-    if (found && !seen_tick) {
-      return {};  // another caller has registered it meanwhile, and may already have been notified: check again
     }
     if (is_redirected(direction, who)) [[unlikely]] {
       return {};
     }
-    switch (handle->wait(direction, deadline, seen_tick)) {
+    // Without a tick there was no readiness before the attempt: another caller may have made it since, and may have
+    // been told already.
+    switch (handle->wait(direction, deadline, seen_tick.value_or(readiness::first_tick))) {
       case wake_reason::timed_out:
         return fail(io_error::timed_out);
       case wake_reason::stopped:

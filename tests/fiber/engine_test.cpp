@@ -121,19 +121,6 @@ TEST(engine, is_asked_in_time_though_many_events_are_not_handled_yet) {
       const auto until = clock::now() + 100us;
       compute_until([until] { return clock::now() >= until; });
     };
-    pirn::fiber other = pirn::spawn([&] {
-      while (pirn::this_fiber::check_stop()) {
-        compute();
-        pirn::this_fiber::yield();
-      }
-    });
-    for (int i = 0; i < 300; ++i) {  // until the worker has a tick after each of these turns
-      compute();
-      pirn::this_fiber::yield();
-    }
-    other.request_stop();
-    other.join();
-
     const std::array<socket_pair, count + 1> pairs;
     int handled = 0, handled_before_urgent = 0;
     std::vector<pirn::fiber> all;
@@ -156,7 +143,19 @@ TEST(engine, is_asked_in_time_though_many_events_are_not_handled_yet) {
     }
     all.push_back(
         pirn::spawn(reads(count, [&] { handled_before_urgent = handled; }), {.priority = pirn::fiber_priority::high}));
-    static_cast<void>(pirn::this_fiber::sleep_for(1ms));
+    static_cast<void>(pirn::this_fiber::sleep_for(1ms));  // until all wait
+    pirn::fiber other = pirn::spawn([&] {
+      while (pirn::this_fiber::check_stop()) {
+        compute();
+        pirn::this_fiber::yield();
+      }
+    });
+    for (int i = 0; i < 300; ++i) {  // until the worker has a tick after each of these turns
+      compute();
+      pirn::this_fiber::yield();
+    }
+    other.request_stop();
+    other.join();
     for (int i = 0; i < count; ++i) {
       write_byte(pairs[static_cast<std::size_t>(i)].ends[1], 'r');
     }
@@ -257,6 +256,41 @@ TEST(engine, a_reused_handle_remembers_nothing) {
     }
     engine->detach(handle);
   }
+}
+
+TEST(engine, a_wait_without_a_tick_of_its_own_hears_of_what_another_was_told) {
+  const auto engine = pirn::make_epoll_engine();
+  for (int i = 0; i < 2; ++i) {  // also with a reused handle
+    const socket_pair pair;
+    pirn::readiness* const handle = attach(*engine, pair.ends[0], io_direction::write);
+    EXPECT_EQ(handle->tick(io_direction::write), pirn::readiness::first_tick);
+    engine->poll({});
+    EXPECT_EQ(handle->wait(io_direction::write, {}), wake_reason::notified);
+    EXPECT_EQ(handle->wait(io_direction::write, {}, pirn::readiness::first_tick), wake_reason::notified);
+    EXPECT_EQ(handle->wait(io_direction::write, {}, handle->tick(io_direction::write)), wake_reason::timed_out);
+    engine->detach(handle);
+    engine->poll({});
+  }
+}
+
+TEST(engine, a_refusal_to_report_writes_wakes_who_waits_already) {
+  rig r(1);
+  r.rt.run([] {
+    socket_pair pair;
+    pirn::readiness* const handle = attach(engine_here(), pair.ends[0]);
+    pirn::fiber other = pirn::spawn([handle] {
+      EXPECT_EQ(handle->wait(io_direction::write, pirn::platform::never, pirn::readiness::first_tick),
+                wake_reason::notified);
+    });
+    pirn::this_fiber::yield();
+    pair.close_end(0);
+    std::error_code error;
+    EXPECT_FALSE(engine_here().report_writes(*handle, error));
+    EXPECT_TRUE(error);
+    EXPECT_FALSE(handle->reported(io_direction::write));
+    other.join();
+    engine_here().detach(handle);
+  });
 }
 
 TEST(engine, poll_sleeps_no_longer_than_asked) {

@@ -97,6 +97,22 @@ TEST(lend, shows_the_bytes_and_the_end) {
   });
 }
 
+TEST(lend, views_of_two_streams_have_memory_of_their_own) {
+  both_ways([] {
+    connected one = connect_pair(), two = connect_pair();
+    for (int i = 0; i < 3; ++i) {  // also in buffers that were given back
+      ASSERT_TRUE(one.client.write("one"));
+      ASSERT_TRUE(two.client.write("two"));
+      read_view first = one.server.lend().value();
+      read_view second = two.server.lend().value();
+      EXPECT_EQ(first.text(), "one");
+      EXPECT_EQ(second.text(), "two");
+      first.consume(3);
+      second.consume(3);
+    }
+  });
+}
+
 TEST(lend, of_unix_streams) {
   both_ways([] {
     auto [a, b] = unix_stream::pair().value();

@@ -37,8 +37,9 @@ struct spawn_options {
   /// suspended.
   bool migratable = false;
   /// With `high` the fiber runs before the normal fibers of its worker, as soon as the worker knows that it is ready
-  /// (if another worker or thread made it ready, within 50 us or the turn that then runs). It then stays on that
-  /// worker, even with `any_worker` and `migratable`. Its children are `normal` unless they are spawned otherwise.
+  /// (if another worker or thread made it ready, within 50 us or the turn that then runs; a descriptor, within 250). It
+  /// then stays on that worker, even with `any_worker` and `migratable`. Its children are `normal` unless they are
+  /// spawned otherwise.
   fiber_priority priority = fiber_priority::normal;
 
   /// The calling fiber's own worker; from a plain thread each worker of the runtime in turn.

@@ -119,8 +119,8 @@ class descriptor {
   [[nodiscard]] bool is_redirected(io_direction direction, caller who) const noexcept;
   /// Returns the readiness's tick, if there is a readiness yet.
   [[nodiscard]] std::optional<std::uint32_t> raw_tick(io_direction direction) const noexcept;
-  /// Returns the readiness, made or taken over if needed; `found` says whether it was already reported.
-  [[nodiscard]] readiness* attached(io_direction direction, std::error_code& error, bool& found) noexcept;
+  /// Returns the readiness, made or taken over if needed, that reports the direction.
+  [[nodiscard]] readiness* attached(io_direction direction, std::error_code& error) noexcept;
   /// Returns whether a `receive` that took fewer bytes than it could took all there were.
   [[nodiscard]] bool short_read_is_all(int native) noexcept;
   /// Called after an operation that did not wait: yields now and then.

@@ -25,8 +25,9 @@ class parker {
   /// Called when the worker runs fibers again.
   void end_wait() noexcept { spinner_.end_wait(); }
 
-  /// Polls the engine of a worker that has fibers to run, unless it is too early: then more fibers become ready for
-  /// each poll, and none of them runs later, since those that are ready run first.
+  /// Polls the engine of a worker that has fibers to run, unless it is too early. So one poll finds more events. Fibers
+  /// that they make ready would have run after those that are ready now in any case, except those of high priority or
+  /// of other workers.
   void poll_beside_fibers(platform::time_point now) noexcept;
   /// Called when the worker begins, at `now`.
   void begin(platform::time_point now) noexcept { last_poll_ = now; }
@@ -41,7 +42,7 @@ class parker {
   adaptive_spinner spinner_;
   long times_preempted_ = 0;
   platform::time_point last_poll_;
-  std::size_t woken_ = 0;                   ///< fibers that the last poll may have made ready
+  std::size_t events_ = 0;                  ///< of the last poll
   std::uint64_t switches_before_poll_ = 0;  ///< of the worker
 };
 

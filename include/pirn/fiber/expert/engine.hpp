@@ -53,6 +53,8 @@ class readiness {
   [[nodiscard]] std::uint32_t tick(io_direction direction) const noexcept {
     return sides_[static_cast<int>(direction)].tick.load(platform::memory_order_acquire);
   }
+  /// The tick of both directions when an engine begins to report the descriptor.
+  static constexpr std::uint32_t first_tick = 0;
   /// Whether the stream had not ended or failed and held no urgent data at that tick.
   [[nodiscard]] static bool clean(std::uint32_t tick) noexcept { return (tick & hup_or_error) == 0; }
 
@@ -65,7 +67,7 @@ class readiness {
   struct side {
     wait_queue waiters;
     bool ready = false;
-    platform::atomic<std::uint32_t> tick{0};
+    platform::atomic<std::uint32_t> tick{first_tick};
   };
   side sides_[2];
   platform::atomic<bool> reported_{false};
