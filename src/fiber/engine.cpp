@@ -60,7 +60,6 @@ class readiness_pool {
       side.ready = false;
       side.tick.store(readiness::first_tick, platform::memory_order_release);
     }
-    made->reports_writes_.store(false, platform::memory_order_relaxed);
     made->home_ = from;
     return made;
   }

@@ -19,8 +19,8 @@ namespace {
 // all buffers of its worker; if one does, the others receive directly too.
 constexpr std::uint32_t max_queued = platform::exploring ? 2 : 4;
 
-/// Buffers of a thread without an owner, since the C library takes long for such sizes. With a tool that
-/// detects a use of memory that was given back, all go back to it.
+/// Buffers of a thread without an owner, since the C library takes long for such sizes. With a tool that detects a use
+/// of memory that was given back, all go back to the C library.
 class unused_buffers {
  public:
   unused_buffers() = default;

@@ -110,5 +110,18 @@ inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
 }
 
 }  // namespace detail
+
+inline std::error_code descriptor::reason_to_refuse(const operation_guard& guard, io_direction direction,
+                                                    platform::time_point deadline) noexcept {
+  if (!guard) {
+    return io_error::closed;
+  }
+  const std::error_code reason = detail::reason_to_stop(deadline);
+  if (reason) {
+    count_unsuspended(direction);
+  }
+  return reason;
+}
+
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

@@ -30,7 +30,6 @@ using detail::counted;
 using detail::error_of_call;
 using detail::last_error;
 using detail::operation_budget;
-using detail::reason_to_stop;
 using detail::result_of_call;
 using detail::system_error_of;
 
@@ -274,11 +273,7 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
 
 result<> descriptor::wait(io_direction direction, time_limit deadline) noexcept {
   const operation_guard guard(*this);
-  if (!guard) {
-    return fail(io_error::closed);
-  }
-  if (const std::error_code reason = reason_to_stop(deadline)) {
-    count_unsuspended(direction);
+  if (const std::error_code reason = reason_to_refuse(guard, direction, deadline)) {
     return fail(reason);
   }
   if (detail::multishot_receive* const from = receives_.load(platform::memory_order_acquire);
@@ -345,11 +340,7 @@ bool descriptor::is_redirected(io_direction direction, caller who) const noexcep
 result<std::int64_t> descriptor::repeat(io_direction direction, platform::time_point deadline, syscall call,
                                         void* argument, std::span<const ::iovec> memory, caller who) noexcept {
   const operation_guard guard(*this);
-  if (!guard) {
-    return fail(io_error::closed);
-  }
-  if (const std::error_code reason = reason_to_stop(deadline)) {
-    count_unsuspended(direction);
+  if (const std::error_code reason = reason_to_refuse(guard, direction, deadline)) {
     return fail(reason);
   }
   auto& unsuspended = unsuspended_[static_cast<int>(direction)];

@@ -17,7 +17,6 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 using detail::arrived_bytes;
 using detail::multishot_receive;
-using detail::reason_to_stop;
 using detail::result_of_call;
 
 namespace {
@@ -84,11 +83,7 @@ void descriptor::redirect_readers() noexcept {
 
 result<read_view> descriptor::lend(time_limit deadline) noexcept {
   const operation_guard guard(*this);
-  if (!guard) {
-    return fail(io_error::closed);
-  }
-  if (const std::error_code reason = reason_to_stop(deadline)) {
-    count_unsuspended(io_direction::read);
+  if (const std::error_code reason = reason_to_refuse(guard, io_direction::read, deadline)) {
     return fail(reason);
   }
   multishot_receive* const from = receives();
@@ -99,28 +94,18 @@ result<read_view> descriptor::lend(time_limit deadline) noexcept {
     return fail(failed);
   }
   const unlocks_at_end locked(from->waiters);
-  if (from->lent) {
-    return fail(std::make_error_code(std::errc::device_or_resource_busy));
-  }
   const arrived_bytes* const found = from->front();
   if (found == nullptr) {
     return end_of(*from);
   }
   from->lent = true;
   from->add_owner();
-  if (found->home != nullptr) {
-    detail::kernel_has_received(native(), found->first, found->left);
-  }
   return read_view({found->first, found->left}, from, &end_view);
 }
 
 result<std::size_t> descriptor::receive_lent(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
   const operation_guard guard(*this);
-  if (!guard) {
-    return fail(io_error::closed);
-  }
-  if (const std::error_code reason = reason_to_stop(deadline)) {
-    count_unsuspended(io_direction::read);
+  if (const std::error_code reason = reason_to_refuse(guard, io_direction::read, deadline)) {
     return fail(reason);
   }
   multishot_receive& from = *receives_.load(platform::memory_order_acquire);
@@ -128,16 +113,10 @@ result<std::size_t> descriptor::receive_lent(void* buffer, std::size_t size, pla
     return fail(failed);
   }
   const unlocks_at_end locked(from.waiters);
-  if (from.lent) {
-    return fail(std::make_error_code(std::errc::device_or_resource_busy));
-  }
   const arrived_bytes* const found = from.front();
   if (found == nullptr) {
     const result<read_view> end = end_of(from);
     return end ? result<std::size_t>(0) : fail(end.error());
-  }
-  if (found->home != nullptr) {
-    detail::kernel_has_received(native(), found->first, found->left);
   }
   const std::size_t count = std::min<std::size_t>(size, found->left);
   std::copy_n(found->first, count, static_cast<std::byte*>(buffer));
@@ -150,7 +129,7 @@ std::error_code descriptor::fetch(multishot_receive& into, platform::time_point 
     into.waiters.lock();
     if (into.has_news()) {
       if (counted || !spends_budget(io_direction::read)) {
-        return {};
+        break;
       }
       into.waiters.unlock();
       this_fiber::yield();
@@ -162,6 +141,14 @@ std::error_code descriptor::fetch(multishot_receive& into, platform::time_point 
       return failed;
     }
   }
+  if (into.lent) {
+    into.waiters.unlock();
+    return std::make_error_code(std::errc::device_or_resource_busy);
+  }
+  if (const arrived_bytes* const found = into.front(); found != nullptr && found->home != nullptr) {
+    detail::kernel_has_received(native(), found->first, found->left);
+  }
+  return {};
 }
 
 std::error_code descriptor::wait_for_arrival(multishot_receive& at, platform::time_point deadline) noexcept {

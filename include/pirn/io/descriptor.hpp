@@ -123,6 +123,9 @@ class descriptor {
   [[nodiscard]] readiness* attached(io_direction direction, std::error_code& error) noexcept;
   /// Returns whether a `receive` that took fewer bytes than it could took all there were.
   [[nodiscard]] bool short_read_is_all(int native) noexcept;
+  /// Returns the error that ends an operation before its first attempt.
+  [[nodiscard]] std::error_code reason_to_refuse(const operation_guard& guard, io_direction direction,
+                                                 platform::time_point deadline) noexcept;
   /// Called after an operation that did not wait: yields now and then.
   void count_unsuspended(io_direction direction) noexcept;
   /// As that, but returns whether it is time to yield.
@@ -141,7 +144,7 @@ class descriptor {
   /// Makes calls that have begun before the first `lend`, and that read, look for its bytes too.
   void redirect_readers() noexcept;
   /// Waits for bytes, the end or an error, and returns with the lock held; or returns the error that has ended the
-  /// wait, without it.
+  /// wait, or that the bytes are lent, without it.
   [[nodiscard]] std::error_code fetch(detail::multishot_receive& into, platform::time_point deadline) noexcept;
   /// Makes the engine receive, if it can, or receives once. Begins with the lock held, which is released.
   [[nodiscard]] std::error_code receive_more(detail::multishot_receive& into, platform::time_point deadline) noexcept;
