@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "io/pattern.hpp"
 #include "pirn/fiber/runtime.hpp"
 
 namespace {
@@ -19,6 +20,7 @@ using pirn::const_buffer;
 using pirn::io_error;
 using pirn::memory_stream;
 using pirn::shutdown_half;
+using test::pattern;
 
 static_assert(pirn::stream<memory_stream> && pirn::lending_stream<memory_stream>);
 
@@ -35,16 +37,6 @@ void both_ways(Body body) {
     SCOPED_TRACE("thread");
     body();
   }
-}
-
-std::string pattern(std::size_t size) {
-  std::string made(size, '\0');
-  std::uint32_t state = 1;
-  for (char& c : made) {
-    state = state * 1664525 + 1013904223;
-    c = static_cast<char>(state >> 24);
-  }
-  return made;
 }
 
 std::string read_some(memory_stream& from, std::size_t size = 100) {

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "io/pattern.hpp"
 #include "net/support.hpp"
 #include "pirn/fiber/scope.hpp"
 #include "pirn/io/copy.hpp"
@@ -33,22 +34,6 @@ using pirn::tcp_stream;
 using pirn::unix_stream;
 
 static_assert(pirn::lending_stream<tcp_stream> && pirn::lending_stream<unix_stream>);
-
-#if defined(PIRN_ASAN) || defined(PIRN_TSAN)
-constexpr std::size_t large = 4 << 20;
-#else
-constexpr std::size_t large = 32 << 20;
-#endif
-
-std::string pattern(std::size_t size) {
-  std::string made(size, '\0');
-  std::uint32_t state = 1;
-  for (char& c : made) {
-    state = state * 1664525 + 1013904223;
-    c = static_cast<char>(state >> 24);
-  }
-  return made;
-}
 
 /// Takes `size` bytes, however they come.
 template <class Stream>
@@ -148,7 +133,7 @@ TEST(lend, ends_with_a_deadline_a_stop_a_close_or_a_reset) {
 
 TEST(lend, carries_much_in_order) {
   pirn::runtime({.workers = 2}).run([] {
-    const std::string much = pattern(large);
+    const std::string much = pattern(large_transfer);
     connected in_here = connect_pair(), out = connect_pair();
     fiber writes = pirn::spawn([&] {
       EXPECT_TRUE(in_here.client.write(much));

@@ -15,6 +15,13 @@ using namespace std::chrono_literals;
 
 inline constexpr auto long_enough = 20s;  ///< no successful call takes this long, even under a sanitizer
 
+/// Bytes of a large transfer.
+#if defined(PIRN_ASAN) || defined(PIRN_TSAN)
+inline constexpr std::size_t large_transfer = 4 << 20;
+#else
+inline constexpr std::size_t large_transfer = 32 << 20;
+#endif
+
 inline std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }

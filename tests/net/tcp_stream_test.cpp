@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "io/pattern.hpp"
 #include "net/support.hpp"
 #include "pirn/io/any_stream.hpp"
 #include "pirn/io/copy.hpp"
@@ -30,22 +31,6 @@ using pirn::ip_address;
 using pirn::shutdown_half;
 using pirn::tcp_listener;
 using pirn::tcp_stream;
-
-#if defined(PIRN_ASAN) || defined(PIRN_TSAN)
-constexpr std::size_t large = 4 << 20;
-#else
-constexpr std::size_t large = 32 << 20;
-#endif
-
-std::string pattern(std::size_t size) {
-  std::string made(size, '\0');
-  std::uint32_t state = 1;
-  for (char& c : made) {
-    state = state * 1664525 + 1013904223;
-    c = static_cast<char>(state >> 24);
-  }
-  return made;
-}
 
 /// Makes the peer's next read or write fail with a reset.
 void reset(tcp_stream& stream) {
@@ -273,7 +258,7 @@ TEST(tcp_stream, an_unconnected_one_is_closed) {
 }
 
 TEST(tcp_stream, one_fiber_reads_while_another_writes) {
-  const std::string sent = pattern(large);
+  const std::string sent = pattern(large_transfer);
   pirn::runtime runtime({.workers = 2});
   runtime.run([&] {
     connected c = connect_pair();
@@ -282,7 +267,7 @@ TEST(tcp_stream, one_fiber_reads_while_another_writes) {
       ASSERT_TRUE(on.shutdown(shutdown_half::write));
     };
     const auto receive = [&](tcp_stream& on) {
-      std::string got(large, '\0');
+      std::string got(large_transfer, '\0');
       ASSERT_TRUE(on.read_exactly(got.data(), got.size(), in(60s)));
       EXPECT_TRUE(got == sent);
       char more;

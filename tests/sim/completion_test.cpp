@@ -10,10 +10,12 @@
 #include <optional>
 #include <string>
 
+#include "sim/connected.hpp"
 #include "sim/fibers.hpp"
 
 using namespace pirn;
 using namespace std::chrono_literals;
+using pirn_test::connected;
 using pirn_test::expect_passes;
 
 namespace {
@@ -25,15 +27,6 @@ runtime_options workers(unsigned count) { return {.workers = count, .engine = en
 void run_fibers(unsigned count, const std::vector<std::function<void()>>& bodies, bool migratable = false) {
   pirn_test::run_fibers(workers(count), bodies, migratable);
 }
-
-struct connected {
-  connected() {
-    auto listener = tcp_listener::listen({ip_address::loopback_v4(), 0}).value();
-    here = tcp_stream::connect(listener.local_endpoint().value()).value();
-    there = listener.accept().value();
-  }
-  tcp_stream here, there;
-};
 
 /// Reads one byte, which is `expected`, or fails with one of two errors. Returns whether it has read.
 bool read_or_fail(tcp_stream& from, char expected, std::error_code error, time_point deadline = never) {
@@ -50,17 +43,9 @@ bool read_or_fail(tcp_stream& from, char expected, io_error error, time_point de
   return read_or_fail(from, expected, make_error_code(error), deadline);
 }
 
-/// Runs `waits` as a fiber of worker 0, and `stops`, which gets its handle, as one of worker 1.
 void run_with_stop(const std::function<void()>& waits, const std::function<void(fiber&)>& stops,
                    bool migratable = false) {
-  std::optional<sim::one_schedule> apart(std::in_place);
-  runtime both(workers(2));
-  fiber waiter = both.spawn(waits, {.worker = 0, .migratable = migratable});
-  fiber stopper = both.spawn([&] { stops(waiter); }, {.worker = 1});
-  apart.reset();
-  stopper.join();
-  waiter.join();
-  apart.emplace();
+  pirn_test::run_beside(engine_kind::uring, waits, stops, migratable);
 }
 
 TEST(completion, a_byte_arrives) {

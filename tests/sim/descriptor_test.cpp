@@ -1,32 +1,22 @@
 // A descriptor between runtimes and between users, on the network of an exploration.
 #include <gtest/gtest.h>
 #include <pirn/fiber/this_fiber.hpp>
-#include <pirn/net/tcp_listener.hpp>
-#include <pirn/net/tcp_stream.hpp>
 
 #include <optional>
 #include <string>
 
+#include "sim/connected.hpp"
 #include "sim/fibers.hpp"
 
 using namespace pirn;
 using namespace std::chrono_literals;
+using pirn_test::connected;
 using pirn_test::expect_passes;
 using pirn_test::run_fibers;
 
 namespace {
 
 sim::options bound(unsigned preemptions) { return {.preemptions = preemptions}; }
-
-/// The two ends of a connection that no engine knows yet.
-struct connected {
-  connected() {
-    auto listener = tcp_listener::listen({ip_address::loopback_v4(), 0}).value();
-    here = tcp_stream::connect(listener.local_endpoint().value()).value();
-    there = listener.accept().value();
-  }
-  tcp_stream here, there;
-};
 
 /// Waits for `stream` in a runtime that is gone afterwards.
 void wait_in_another_runtime(tcp_stream& stream) {

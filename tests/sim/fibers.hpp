@@ -37,6 +37,19 @@ inline void run_fibers(unsigned workers, const std::vector<std::function<void()>
   run_fibers(pirn::runtime_options{.workers = workers}, bodies, migratable);
 }
 
+/// Runs `waits` as a fiber of worker 0 of two, and `other`, which gets its handle, as one of worker 1.
+inline void run_beside(pirn::engine_kind engine, const std::function<void()>& waits,
+                       const std::function<void(pirn::fiber&)>& other, bool migratable = false) {
+  std::optional<pirn::sim::one_schedule> apart(std::in_place);
+  pirn::runtime both({.workers = 2, .engine = engine});
+  pirn::fiber waiter = both.spawn(waits, {.worker = 0, .migratable = migratable});
+  pirn::fiber disturber = both.spawn([&] { other(waiter); }, {.worker = 1});
+  apart.reset();
+  disturber.join();
+  waiter.join();
+  apart.emplace();
+}
+
 /// Runs two threads that each add one by a load and a store. The check at `where` fails if one thread comes between the
 /// load and the store of the other.
 inline void lose_an_update(const std::source_location& where = std::source_location::current()) {

@@ -39,18 +39,6 @@ void run_fibers(engine_kind by, unsigned workers, const std::vector<std::functio
   pirn_test::run_fibers({.workers = workers, .engine = by}, bodies);
 }
 
-/// Runs `waits` as a fiber of worker 0, and `stops`, which gets its handle, as one of worker 1.
-void run_with_stop(engine_kind by, const std::function<void()>& waits, const std::function<void(fiber&)>& stops) {
-  std::optional<sim::one_schedule> apart(std::in_place);
-  runtime both({.workers = 2, .engine = by});
-  fiber waiter = both.spawn(waits, {.worker = 0});
-  fiber stopper = both.spawn([&] { stops(waiter); }, {.worker = 1});
-  apart.reset();
-  stopper.join();
-  waiter.join();
-  apart.emplace();
-}
-
 /// Writes a text, and checks that the file has what the result says. Returns whether all was written.
 bool write_or_fail(const sim::disk& disk, file& to, std::string_view text, io_error error,
                    time_point deadline = never) {
@@ -164,7 +152,7 @@ TEST(file, a_write_beside_a_stop) {
       [](engine_kind by) {
         sim::disk disk;
         auto f = file::open("/sim/f", to_write).value();
-        run_with_stop(
+        pirn_test::run_beside(
             by, [&] { write_or_fail(disk, f, "abc", io_error::stopped); }, [](fiber& waits) { waits.request_stop(); });
         const std::string after = disk.contents("/sim/f").value();
         static_cast<void>(this_fiber::sleep_for(5ms));
@@ -194,7 +182,7 @@ TEST(file, a_read_beside_a_stop_and_a_deadline_touches_nothing_later) {
         sim::disk disk;
         auto f = file::open("/sim/f", to_write).value();
         f.write_at("a", 1, 0).value();
-        run_with_stop(
+        pirn_test::run_beside(
             by,
             [&] {
               char byte = '?';
@@ -264,7 +252,7 @@ TEST(file, an_open_beside_a_stop_leaks_no_descriptor) {
   expect_passes_with_both(
       [](engine_kind by) {
         sim::disk disk;  // its end looks for open files
-        run_with_stop(
+        pirn_test::run_beside(
             by,
             [&] {
               const auto made = file::open("/sim/f", to_write);
@@ -284,7 +272,7 @@ TEST(file, a_sync_beside_a_stop_and_a_crash_keeps_its_promise) {
           auto f = file::open("/sim/f", to_write).value();
           f.write_at("ab", 2, 0).value();
           file::open("/sim").value().sync().value();
-          run_with_stop(by, [&] { synced = f.sync().has_value(); }, [](fiber& waits) { waits.request_stop(); });
+          pirn_test::run_beside(by, [&] { synced = f.sync().has_value(); }, [](fiber& waits) { waits.request_stop(); });
         }
         disk.crash();
         disk.restart();
@@ -410,7 +398,7 @@ TEST(pipe_end, a_byte_beside_a_stop_and_a_deadline_is_not_lost) {
       [](engine_kind by) {
         auto ends = pipe_end::make_pair().value();
         bool got = false;
-        run_with_stop(
+        pirn_test::run_beside(
             by,
             [&] {
               char byte = '?';

@@ -4,16 +4,16 @@
 #include <gtest/gtest.h>
 #include <pirn/fiber/this_fiber.hpp>
 #include <pirn/io/copy.hpp>
-#include <pirn/net/tcp_listener.hpp>
-#include <pirn/net/tcp_stream.hpp>
 
 #include <optional>
 #include <string>
 
+#include "sim/connected.hpp"
 #include "sim/fibers.hpp"
 
 using namespace pirn;
 using namespace std::chrono_literals;
+using pirn_test::connected;
 using pirn_test::expect_passes;
 
 namespace {
@@ -27,15 +27,6 @@ runtime_options workers(unsigned count, engine_kind engine = engine_kind::uring)
 void run_fibers(unsigned count, const std::vector<std::function<void()>>& bodies) {
   pirn_test::run_fibers(workers(count), bodies);
 }
-
-struct connected {
-  connected() {
-    auto listener = tcp_listener::listen({ip_address::loopback_v4(), 0}).value();
-    here = tcp_stream::connect(listener.local_endpoint().value()).value();
-    there = listener.accept().value();
-  }
-  tcp_stream here, there;
-};
 
 /// Appends what the next view has. Returns false at the end.
 bool take(tcp_stream& from, std::string& got) {

@@ -30,18 +30,6 @@ void expect_passes_with_both(const std::function<void(engine_kind)>& program, co
   }
 }
 
-/// Runs the first as a fiber of worker 0, and the second, which gets its handle, as one of worker 1.
-void run_with(engine_kind by, const std::function<void()>& waits, const std::function<void(fiber&)>& other) {
-  std::optional<sim::one_schedule> apart(std::in_place);
-  runtime both({.workers = 2, .engine = by});
-  fiber waiter = both.spawn(waits, {.worker = 0});
-  fiber disturber = both.spawn([&] { other(waiter); }, {.worker = 1});
-  apart.reset();
-  disturber.join();
-  waiter.join();
-  apart.emplace();
-}
-
 /// A program that ends at once, and one that runs until it is killed.
 int seven(const sim::programs::call&) { return 7; }
 int seven_after_a_while(const sim::programs::call&) {
@@ -81,7 +69,7 @@ TEST(process, a_stop_beside_the_end) {
   expect_passes_with_both(
       [](engine_kind by) {
         sim::programs all({{"seven", seven}});
-        run_with(
+        pirn_test::run_beside(
             by,
             [] {
               auto p = process::spawn(words{"seven"}, {});
@@ -193,7 +181,7 @@ TEST(process, that_is_killed_ends_its_pipes) {
   expect_passes_with_both(
       [](engine_kind by) {
         sim::programs all({{"cat", reads_its_input}});
-        run_with(
+        pirn_test::run_beside(
             by,
             [] {
               process p = started("cat");
