@@ -273,6 +273,22 @@ TEST(engine, a_wait_without_a_tick_of_its_own_hears_of_what_another_was_told) {
   }
 }
 
+TEST(engine, what_another_one_takes_over_is_reported_in_both_directions) {
+  const auto first = pirn::make_epoll_engine(), second = pirn::make_epoll_engine();
+  const socket_pair pair;
+  pirn::readiness* const handle = attach(*first, pair.ends[0]);
+  first->retire();
+  EXPECT_FALSE(handle->reported(io_direction::read));
+  std::error_code error;
+  EXPECT_TRUE(second->take_over(*handle, *first, io_direction::write, error)) << error.message();
+  EXPECT_TRUE(handle->reported(io_direction::read));
+  EXPECT_TRUE(handle->reported(io_direction::write));
+  const std::uint32_t before = handle->tick(io_direction::write);
+  second->poll({});
+  EXPECT_EQ(handle->wait(io_direction::write, {}, before), wake_reason::notified);
+  second->detach(handle);
+}
+
 TEST(engine, a_refusal_to_report_writes_wakes_who_waits_already) {
   rig r(1);
   r.rt.run([] {
