@@ -14,28 +14,22 @@ int main() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     const std::array<std::string, 3> upper = {"tr", "a-z", "A-Z"};
     const std::array<std::string, 1> sort = {"sort"};
-    auto last = pirn::process::spawn(sort, {.input = source::pipe(), .output = source::pipe()}, deadline);
     auto first = pirn::process::spawn(upper, {.input = source::pipe(), .output = source::pipe()}, deadline);
-    for (const auto* each : {&first, &last}) {
-      if (!*each) {
-        std::fprintf(stderr, "process_pipeline: %s\n", each->error().message().c_str());
-        return EXIT_FAILURE;
-      }
+    if (!first) {
+      std::fprintf(stderr, "process_pipeline: %s\n", first.error().message().c_str());
+      return EXIT_FAILURE;
     }
-    // One fiber feeds the first program and one joins the two, while this one reads: no full pipe stops them all.
+    auto last =
+        pirn::process::spawn(sort, {.input = source::of(first->output.native()), .output = source::pipe()}, deadline);
+    if (!last) {
+      std::fprintf(stderr, "process_pipeline: %s\n", last.error().message().c_str());
+      return EXIT_FAILURE;
+    }
+    first->output.close();  // of the two programs alone from now on
+    // A fiber feeds the first program while this one reads from the last: no full pipe stops them all.
     pirn::fiber feeding = pirn::spawn([&] {
       static_cast<void>(first->input.write("pear\napple\nfig\n", deadline));
       first->input.close();
-    });
-    pirn::fiber joining = pirn::spawn([&] {
-      char text[4096];
-      for (;;) {
-        const auto got = first->output.read(text, sizeof text, deadline);
-        if (!got || *got == 0 || !last->input.write(text, *got, deadline)) {
-          break;
-        }
-      }
-      last->input.close();
     });
     char text[4096];
     for (;;) {
@@ -46,7 +40,6 @@ int main() {
       std::fwrite(text, 1, *got, stdout);
     }
     feeding.join();
-    joining.join();
     const auto ended = first->wait_or_kill(deadline);
     const auto sorted = last->wait_or_kill(deadline);
     return ended && ended->success() && sorted && sorted->success() ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -71,7 +71,7 @@ file_result<process> process::spawn(std::span<const std::string> arguments, cons
   }
   detail::program_start start;
   if (const int refused = start.prepare(arguments, how); refused != 0) {
-    return failed(refused);
+    return fail(system_error_of(refused), start.refuses_socket() ? "give a non-blocking socket to" : "start", name);
   }
   process made;
   made.input = start.take_end(STDIN_FILENO);

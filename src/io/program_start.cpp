@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/attempt.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
@@ -43,6 +45,24 @@ class number {
 /// Returns a copy beyond the standard descriptors, so that no dup2 for the program overwrites it before its use.
 number beyond_standards(int native) noexcept {
   return number(::fcntl(native, F_DUPFD_CLOEXEC, program_start::standards));
+}
+
+/// Returns a copy that blocks, as programs expect, and leaves the open file as it is: other users may rely on its mode.
+/// A pipe or terminal is opened anew for that; a socket cannot be, and the call fails with EINVAL.
+number copy_that_blocks(int native, bool& refuses_socket) noexcept {
+  const int flags = ::fcntl(native, F_GETFL);
+  struct ::stat about;
+  if (flags < 0 || (flags & O_NONBLOCK) == 0 || ::fstat(native, &about) != 0) {
+    return beyond_standards(native);
+  }
+  if (!can_reopen(native, about)) {
+    refuses_socket = S_ISSOCK(about.st_mode);
+    errno = EINVAL;
+    return refuses_socket ? number() : beyond_standards(native);
+  }
+  const number made(open_again(native, flags));
+  return made.get() < 0 || ::fcntl(made.get(), F_SETFL, flags & ~O_NONBLOCK) != 0 ? number()
+                                                                                  : beyond_standards(made.get());
 }
 
 std::vector<char*> pointers_to(std::span<const std::string> texts) {
@@ -115,7 +135,7 @@ int program_start::prepare(std::span<const std::string> arguments, const process
         }
         break;
       case kind::native:
-        given = beyond_standards(sources[i].native_);
+        given = copy_that_blocks(sources[i].native_, refuses_socket_);
         break;
       case kind::pipe: {
         int both[2];

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -84,6 +85,51 @@ TEST(process, reads_and_writes_by_pipes) {
     EXPECT_TRUE(cat.wait(in(10s)).value().success());
     EXPECT_TRUE(cat.wait().value().success());
     EXPECT_EQ(cat.kill().error(), std::errc::no_such_process);
+  });
+}
+
+TEST(process, reads_what_another_one_writes) {
+  both_ways([] {
+    process first = start({"echo", "hello"}, {.output = process::source::pipe()});
+    process last = start({"tr", "a-z", "A-Z"},
+                         {.input = process::source::of(first.output.native()), .output = process::source::pipe()});
+    EXPECT_NE(::fcntl(first.output.native(), F_GETFL) & O_NONBLOCK, 0) << "a read here would block its worker";
+    first.output.close();
+    EXPECT_EQ(all_of(last.output), "HELLO\n");
+    EXPECT_TRUE(first.wait_or_kill(in(10s)).value().success());
+    EXPECT_TRUE(last.wait_or_kill(in(10s)).value().success());
+  });
+}
+
+TEST(process, gets_a_blocking_end_of_any_pipe) {
+  both_ways([] {
+    auto [from, to] = pipe_end::make_pair().value();
+    process writes = start({"sh", "-c", "sleep 0.05; echo late"}, {.output = process::source::of(to.native())});
+    process reads = start({"cat"}, {.input = process::source::of(from.native()), .output = process::source::pipe()});
+    from.close();
+    to.close();
+    EXPECT_EQ(all_of(reads.output), "late\n") << "it does not wait for the other program";
+    EXPECT_TRUE(writes.wait_or_kill(in(10s)).value().success());
+    EXPECT_TRUE(reads.wait_or_kill(in(10s)).value().success());
+  });
+}
+
+TEST(process, refuses_a_socket_that_does_not_block) {
+  both_ways([] {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    pirn::descriptor here(ends[0]);
+    const pirn::descriptor there(ends[1]);
+    const process::options how = {.input = process::source::of(ends[1]), .output = process::source::pipe()};
+    const auto refused = process::spawn(words{"cat"}, how);
+    EXPECT_EQ(refused.error(), std::errc::invalid_argument);
+    EXPECT_EQ(refused.error().message(), "give a non-blocking socket to cat: Invalid argument");
+    EXPECT_EQ(::fcntl(ends[1], F_SETFL, 0), 0);
+    process cat = start({"cat"}, how);
+    EXPECT_EQ(here.write("hello", 5), 5u);
+    here.close();
+    EXPECT_EQ(all_of(cat.output), "hello");
+    EXPECT_TRUE(cat.wait_or_kill(in(10s)).value().success());
   });
 }
 

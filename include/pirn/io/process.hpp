@@ -28,7 +28,9 @@ class process {
     static constexpr source inherited() noexcept { return source(kind::inherited, -1); }  ///< as this program's
     static constexpr source nothing() noexcept { return source(kind::nothing, -1); }      ///< /dev/null
     static constexpr source pipe() noexcept { return source(kind::pipe, -1); }            ///< a pipe to this program
-    /// An open descriptor, such as `file::native`; it is only used during `spawn`.
+    /// An open descriptor, such as `file::native`; it is only used during `spawn`. Programs expect that it blocks. A
+    /// non-blocking pipe or terminal is opened anew for them: `pipe_end::native` joins two programs. A non-blocking
+    /// socket is refused with std::errc::invalid_argument.
     static constexpr source of(int native) noexcept { return source(kind::native, native); }
     static constexpr source output() noexcept { return source(kind::output, -1); }  ///< for errors: where output goes
 
