@@ -1,8 +1,7 @@
-// Prints the lines that are added to a log, across its rotation, as `tail -F`. Ends after COUNT bytes, or on SIGINT.
-//     log_follower FILE [COUNT]
+// Prints a log, and the lines that are added to it, also after it was rotated or emptied, as `tail -n +1 -F`.
+//     log_follower FILE
 #include <sys/inotify.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -13,26 +12,26 @@
 
 namespace {
 
-/// Prints what the file has got since; returns how many bytes.
-std::size_t print_news(pirn::file::cursor& from) {
+/// Prints what the file has got since.
+void print_news(pirn::file& log, pirn::file::cursor& from) {
+  if (log.size().value_or(0) < from.offset()) {
+    from = pirn::file::cursor(log);  // it was emptied
+  }
   char text[4096];
-  const std::uint64_t before = from.offset();
   for (auto got = from.read(text, sizeof text); got && *got != 0; got = from.read(text, sizeof text)) {
     std::fwrite(text, 1, *got, stdout);
   }
   std::fflush(stdout);
-  return from.offset() - before;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: log_follower FILE [COUNT]\n");
+    std::fprintf(stderr, "usage: log_follower FILE\n");
     return EXIT_FAILURE;
   }
   const std::filesystem::path path = std::filesystem::absolute(argv[1]);
-  std::size_t left = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : ~std::size_t{0};
   return pirn::runtime({.workers = 1}).run([&] {
     pirn::descriptor changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     // The folder is watched, so that a new file of the same name is noticed too.
@@ -44,15 +43,16 @@ int main(int argc, char** argv) {
     pirn::file::cursor reader(log);
     for (;;) {
       auto newest = pirn::file::open(path.string());
-      left -= std::min(left, print_news(reader));  // what a renamed file got before the new one was made comes first
+      print_news(log, reader);  // what a renamed file got before the new one was made comes first
       if (newest && !log.is_same(*newest)) {
         log = std::move(*newest);
         reader = pirn::file::cursor(log);
         continue;
       }
       alignas(::inotify_event) char events[4096];
-      if (left == 0 || !changes.read(events, sizeof events)) {
-        return EXIT_SUCCESS;
+      if (const auto read = changes.read(events, sizeof events); !read) {
+        std::fprintf(stderr, "log_follower: %s\n", read.error().message().c_str());
+        return EXIT_FAILURE;
       }
     }
   });
