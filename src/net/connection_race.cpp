@@ -16,7 +16,7 @@ std::string connect_error::message() const {
     text += (text.empty() ? "" : "; ") + each.to.to_string() + ": " + each.code.message();
   }
   if (attempts.empty() || code != attempts.front().code) {
-    text = code.message() + (text.empty() ? "" : " (" + text + ")");
+    text = (host.empty() ? "" : host + ": ") + code.message() + (text.empty() ? "" : " (" + text + ")");
   }
   return text;
 }
@@ -133,9 +133,9 @@ std::expected<tcp_stream, connect_error> connect_any(std::span<const endpoint> t
     race.finish(std::make_error_code(std::errc::invalid_argument));
     return race.run(deadline);
   } catch (const std::system_error& why) {  // of the scope
-    return std::unexpected(connect_error{why.code(), {}});
+    return std::unexpected(connect_error{.code = why.code()});
   } catch (const std::bad_alloc&) {
-    return std::unexpected(connect_error{std::make_error_code(std::errc::not_enough_memory), {}});
+    return std::unexpected(connect_error{.code = std::make_error_code(std::errc::not_enough_memory)});
   }
 }
 

@@ -35,7 +35,11 @@ result<> set_sizes(const descriptor& socket, int receive, int send) noexcept {
 }
 
 result<> prepare(const descriptor& socket, const connect_options& options) noexcept {
-  result<> done = set_sizes(socket, options.receive_buffer, options.send_buffer);
+  const detail::option at_once[] = {{options.delay == tcp_stream::delay::none, IPPROTO_TCP, TCP_NODELAY, 1}};
+  result<> done = detail::set_options(socket, at_once);
+  if (done) {
+    done = set_sizes(socket, options.receive_buffer, options.send_buffer);
+  }
   if (done && options.source) {
     const bool any_port = options.source->port == 0;
     const detail::option wishes[] = {

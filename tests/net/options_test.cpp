@@ -47,6 +47,19 @@ TEST(tcp_options, the_source_is_that_of_the_connection) {
             std::errc::address_not_available);
 }
 
+TEST(tcp_options, small_writes_are_delayed_by_request_only) {
+  const auto leaves_at_once = [](const tcp_stream& stream) {
+    return option(stream.native(), IPPROTO_TCP, TCP_NODELAY) == 1;
+  };
+  const connected usual = connect_pair();
+  EXPECT_TRUE(leaves_at_once(usual.client) && leaves_at_once(usual.server));
+  auto listener = tcp_listener::listen(loopback(), {.delay = tcp_stream::delay::allowed}).value();
+  auto client = tcp_stream::connect(listener.local_endpoint().value(), {.delay = tcp_stream::delay::allowed}).value();
+  EXPECT_FALSE(leaves_at_once(client) || leaves_at_once(listener.accept().value()));
+  EXPECT_TRUE(client.set_delay(tcp_stream::delay::none));
+  EXPECT_TRUE(leaves_at_once(client));
+}
+
 TEST(tcp_options, buffers_are_of_the_given_size) {
   auto listener = tcp_listener::listen(loopback(), {.receive_buffer = 16384, .send_buffer = 16384}).value();
   auto client = tcp_stream::connect(listener.local_endpoint().value(), {.receive_buffer = 8192, .send_buffer = 8192},

@@ -16,17 +16,7 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// How a connection is opened.
-struct connect_options {
-  /// The address that the connection comes from; with a port also the port. The kernel chooses what is not given.
-  std::optional<endpoint> source = {};
-  /// The bytes that the kernel holds for the reader; 0 lets it choose, and change that as needed, which is best for
-  /// most (net.ipv4.tcp_rmem). The kernel caps it at net.core.rmem_max. It limits what is in flight from the beginning.
-  int receive_buffer = 0;
-  /// The bytes that the kernel holds until the peer has them; 0 lets it choose, and change that as needed
-  /// (net.ipv4.tcp_wmem). The kernel caps it at net.core.wmem_max.
-  int send_buffer = 0;
-};
+struct connect_options;
 
 /// A TCP connection. Movable while no fiber uses it; one fiber may read while another writes. Deadlines, stops, threads
 /// and errors are as for `descriptor`. Every call except the last few is a suspension point. A call fails with
@@ -107,7 +97,8 @@ class tcp_stream {
 
   /// Whether small writes may be delayed (Nagle's algorithm) or are sent at once.
   enum class delay : std::uint8_t { allowed, none };
-  /// Sets whether small writes may be delayed.
+  /// Sets whether small writes may be delayed. Connected and accepted streams begin with `delay::none`, unless the
+  /// options of `connect` or `listen` say otherwise.
   result<> set_delay(delay what) noexcept;
   /// Limits the bytes that the kernel accepts for a peer that does not read. Besides the data in flight it holds
   /// `bytes` bytes, and a write waits until half of them have left. Without a limit its buffer grows to megabytes
@@ -144,6 +135,20 @@ class tcp_stream {
   /// Tries to write the first parts without their first `skip` bytes.
   result<std::size_t> write_from(std::span<const const_buffer> parts, std::size_t skip,
                                  platform::time_point deadline) noexcept;
+};
+
+/// How a connection is opened.
+struct connect_options {
+  /// The address that the connection comes from; with a port also the port. The kernel chooses what is not given.
+  std::optional<endpoint> source = {};
+  /// Whether small writes may be delayed.
+  tcp_stream::delay delay = tcp_stream::delay::none;
+  /// The bytes that the kernel holds for the reader; 0 lets it choose, and change that as needed, which is best for
+  /// most (net.ipv4.tcp_rmem). The kernel caps it at net.core.rmem_max. It limits what is in flight from the beginning.
+  int receive_buffer = 0;
+  /// The bytes that the kernel holds until the peer has them; 0 lets it choose, and change that as needed
+  /// (net.ipv4.tcp_wmem). The kernel caps it at net.core.wmem_max.
+  int send_buffer = 0;
 };
 
 PIRN_ABI_NAMESPACE_END

@@ -320,11 +320,15 @@ std::expected<tcp_stream, connect_error> resolver::connect(std::string_view host
     });
     race.finish(done ? std::error_code() : done.error());
   });
-  return race.run(deadline);
+  auto made = race.run(deadline);
+  if (!made) {
+    made.error().host = host;
+  }
+  return made;
 } catch (const std::system_error& why) {  // no fiber
-  return std::unexpected(connect_error{why.code(), {}});
+  return std::unexpected(connect_error{.code = why.code()});
 } catch (const std::bad_alloc&) {
-  return std::unexpected(connect_error{std::make_error_code(std::errc::not_enough_memory), {}});
+  return std::unexpected(connect_error{.code = std::make_error_code(std::errc::not_enough_memory)});
 }
 
 std::expected<tcp_stream, connect_error> resolver::connect(std::string_view host, std::uint16_t port,

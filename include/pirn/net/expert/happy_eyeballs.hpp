@@ -20,9 +20,11 @@ struct connect_error {
     std::error_code code;  ///< why it was not this one
   };
   std::error_code code;           ///< of the look-up, the stop or the deadline; otherwise of the first attempt
-  std::vector<attempt> attempts;  ///< those that have failed, in the order of their ends
+  std::vector<attempt> attempts = {};  ///< those that have failed, in the order of their ends
+  std::string host = {};               ///< that `resolver::connect` looked up
 
-  /// Returns a line such as "[2001:db8::1]:80: Network is unreachable; 192.0.2.1:80: Connection refused".
+  /// Returns a line such as "[2001:db8::1]:80: Network is unreachable; 192.0.2.1:80: Connection refused", or
+  /// "db.example.com: no host has that name".
   [[nodiscard]] std::string message() const;
   template <class Code>
     requires std::is_error_code_enum_v<Code> || std::is_error_condition_enum_v<Code>
