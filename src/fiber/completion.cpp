@@ -40,26 +40,26 @@ std::optional<completion::ending> completion::run(platform::time_point deadline,
   wake_reason why = wake_reason::notified;
   bool cancelled = false;
   wait_options options{.deadline = deadline, .wakeable_by = awaited::external, .what = what, .object = this};
-  for (;;) {
+  for (bool gives_up = false;;) {
     waiter_.lock();
     if (done_) {
       waiter_.unlock();
       break;
     }
-    if (!interrupted_ || cancelled) {
-      if (const wake_reason woken = waiter_.wait(options); woken == wake_reason::notified) {
-        continue;
-      } else {
-        why = woken;
-      }
-    } else {
+    // The request is under way, so its number is its own. It lasts until the kernel says that it has ended: before that
+    // it may still write to this stack.
+    if ((gives_up || interrupted_) && !cancelled) {
       waiter_.unlock();
+      cancelled = true;
+      options.deadline = platform::never;
+      options.stoppable = false;
+      io.cancel(*this);
+      continue;
     }
-    // The request lasts until the kernel says that it has ended: before that it may still write to this stack.
-    cancelled = true;
-    options.deadline = platform::never;
-    options.stoppable = false;
-    io.cancel(*this);
+    if (const wake_reason woken = waiter_.wait(options); woken != wake_reason::notified) {
+      why = woken;
+      gives_up = true;
+    }
   }
   // A request that was running when it was cancelled may report an interrupted call.
   const bool nothing_done = result_ == -ECANCELED || result_ == -EINTR;

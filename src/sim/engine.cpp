@@ -95,22 +95,22 @@ class sim_engine final : public engine {
     if (of_socket ? net().find(what.request().descriptor) == nullptr : !is_of_disk(what.request())) {
       return false;
     }
-    what.slot = ++last_slot_;
-    submitted_.push_back({&what, nullptr, what.slot});
+    what.slot = free_slot();
+    submitted_.push_back({&what, nullptr, what.slot, ++last_number_});
     return true;
   }
 
   [[nodiscard]] bool has_submissions() const noexcept override { return !submitted_.empty() || has_ended(); }
 
-  void cancel(completion& what) noexcept override { submitted_.push_back({nullptr, nullptr, what.slot}); }
+  void cancel(completion& what) noexcept override { cancel_slot(what.slot); }
 
   bool begin_receive(detail::multishot_receive& what) noexcept override {
     if (!completes() || net().find(what.descriptor) == nullptr) {
       return false;
     }
     what.begin(*this, buffers_);
-    what.slot = ++last_slot_;
-    submitted_.push_back({nullptr, &what, what.slot});
+    what.slot = free_slot();
+    submitted_.push_back({nullptr, &what, what.slot, ++last_number_});
     return true;
   }
 
@@ -129,7 +129,8 @@ class sim_engine final : public engine {
   struct entry {
     completion* of;
     detail::multishot_receive* receive;
-    std::uint32_t number;
+    std::uint32_t slot;    ///< of one that is under way; the next request has it again
+    std::uint32_t number;  ///< of this request alone
     platform::time_point due = platform::never;  ///< of a file's request: when the disk carries it out
   };
   using place = std::list<entry>::iterator;
@@ -217,8 +218,32 @@ class sim_engine final : public engine {
     return true;
   }
 
-  void cancel(detail::multishot_receive& what) noexcept override {
-    submitted_.push_back({nullptr, nullptr, what.slot});
+  void cancel(detail::multishot_receive& what) noexcept override { cancel_slot(what.slot); }
+
+  [[nodiscard]] entry* under_way(std::uint32_t slot) noexcept {
+    const auto has_it = [slot](const entry& each) {
+      return each.slot == slot && (each.of != nullptr || each.receive != nullptr);
+    };
+    if (const auto at = std::ranges::find_if(submitted_, has_it); at != submitted_.end()) {
+      return &*at;
+    }
+    const auto at = std::ranges::find_if(armed_, has_it);
+    return at != armed_.end() ? &*at : nullptr;
+  }
+
+  /// Returns the lowest slot without a request, so that explorations see what a late cancellation of a slot hits.
+  [[nodiscard]] std::uint32_t free_slot() noexcept {
+    std::uint32_t slot = 1;
+    while (under_way(slot) != nullptr) {
+      ++slot;
+    }
+    return slot;
+  }
+
+  /// Cancels the request that has the slot now, as the kernel's ring does by the tag that the slot has now.
+  void cancel_slot(std::uint32_t slot) noexcept {
+    const entry* const of = under_way(slot);
+    submitted_.push_back({nullptr, nullptr, slot, of != nullptr ? of->number : 0});
   }
 
   /// Receives all there is, as the kernel does when a socket becomes readable. Returns whether something was reported.
@@ -321,7 +346,7 @@ class sim_engine final : public engine {
   const std::shared_ptr<sim_buffers> buffers_ = std::make_shared<sim_buffers>();
   std::vector<entry> submitted_;  ///< since the kernel was entered
   std::list<entry> armed_;        ///< requests that wait for their sockets
-  std::uint32_t last_slot_ = 0;
+  std::uint32_t last_number_ = 0;
 };
 
 }  // namespace

@@ -106,6 +106,33 @@ TEST(completion, a_byte_arrives_beside_a_deadline) {
       bound(1));
 }
 
+TEST(completion, a_request_that_ends_beside_its_deadline_leaves_the_next_one_alone) {
+  expect_passes(
+      [] {
+        connected late, other;
+        run_fibers(1, {[&] {
+                         char byte = '?';
+                         const auto got = late.here.read(&byte, 1, platform::now() + 1ms);
+                         sim::check(got.value() == 1 && byte == 'a');
+                       },
+                       [&] {
+                         // Its request is made between the end of the first one and the fiber of that, with its slot.
+                         static_cast<void>(this_fiber::sleep_for(900us));
+                         char byte = '?';
+                         sim::check(other.here.read(&byte, 1).value() == 1 && byte == 'b');
+                       },
+                       [&] {
+                         this_fiber::yield();
+                         for (const auto begin = platform::now(); platform::now() < begin + 2ms;) {
+                         }
+                         late.there.write("a").value();
+                         static_cast<void>(this_fiber::sleep_for(1ms));
+                         other.there.write("b").value();
+                       }});
+      },
+      bound(1));
+}
+
 TEST(completion, a_migratable_reader_is_stopped) {
   expect_passes(
       [] {

@@ -114,7 +114,8 @@ class engine {
   /// Begins to carry out a request, or returns false: the engine does not carry out such a request. A later `poll` ends
   /// it. In the owning worker only, as the next two.
   virtual bool submit(completion& /*what*/) noexcept { return false; }
-  /// Asks the kernel to end a request early. A later `poll` ends it nevertheless, with -ECANCELED if nothing was done.
+  /// Asks the kernel to end a request early, which has not ended. A later `poll` ends it nevertheless, with -ECANCELED
+  /// if nothing was done.
   virtual void cancel(completion& /*what*/) noexcept {}
   /// Whether the kernel has yet to see a request or a cancellation, which the next `poll` passes on.
   [[nodiscard]] virtual bool has_submissions() const noexcept { return false; }
