@@ -2,6 +2,7 @@
 // one direction is passed on while the other direction continues (half-close). Ends on SIGINT or SIGTERM.
 //     tcp_proxy PORT TARGET_PORT
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -28,12 +29,10 @@ void carry(pirn::tcp_stream& from, pirn::tcp_stream& to) {
 }
 
 void serve(pirn::tcp_stream client, const pirn::endpoint& target) {
-  auto server = pirn::tcp_stream::connect(target, std::chrono::seconds(5));
-  if (!server) {
-    return;  // which closes the client's connection
+  if (auto server = pirn::tcp_stream::connect(target, std::chrono::seconds(5))) {
+    pirn::scope both;  // which a stop of this fiber ends
+    both.all([&] { carry(*server, client); }, [&] { carry(client, *server); });
   }
-  pirn::scope both;  // which a stop of this fiber ends
-  both.all([&] { carry(*server, client); }, [&] { carry(client, *server); });
 }
 
 }  // namespace
@@ -50,7 +49,8 @@ int main(int argc, char** argv) {
     }
     std::printf("forwarding %s\n", listener->local_endpoint()->to_string().c_str());
     std::fflush(stdout);
-    pirn::acceptor clients;
+    // A connection has two descriptors. The rest of the limit (`ulimit -n`) is for the workers and the listener.
+    pirn::acceptor clients({.max_connections = static_cast<std::size_t>(::sysconf(_SC_OPEN_MAX)) / 3});
     const auto serve_one = [&](pirn::tcp_stream client) { serve(std::move(client), target); };
     pirn::fiber accepting = pirn::spawn([&] { static_cast<void>(clients.run(*listener, serve_one)); });
     static_cast<void>(signals.wait());
