@@ -23,9 +23,19 @@ std::string connect_error::message() const {
 
 namespace detail {
 
+namespace {
+
+constexpr platform::duration shortest_delay = std::chrono::milliseconds(10);
+constexpr std::size_t most_at_once = 128;  // what a look-up finds
+
+}  // namespace
+
 void connection_race::add(std::span<const endpoint> more) {
   {
     const platform::spin_guard guard(lock_);
+    if (!v6_is_next_ && !more.empty()) {
+      v6_is_next_ = more.front().address.is_v6();
+    }
     for (const endpoint& each : more) {
       (each.address.is_v6() ? v6_ : v4_).push_back(each);
     }
@@ -43,14 +53,14 @@ void connection_race::finish(std::error_code why) noexcept {
 }
 
 std::optional<endpoint> connection_race::next() noexcept {
-  const bool v6 = v4_.empty() || (!v6_.empty() && !last_was_v6_.value_or(false));
+  const bool v6 = v4_.empty() || (!v6_.empty() && v6_is_next_.value_or(true));
   std::deque<endpoint>& from = v6 ? v6_ : v4_;
   if (from.empty()) {
     return {};
   }
   const endpoint first = from.front();
   from.pop_front();
-  last_was_v6_ = v6;
+  v6_is_next_ = !v6;
   return first;
 }
 
@@ -72,8 +82,9 @@ std::expected<tcp_stream, connect_error> connection_race::run(platform::time_poi
   connect_error error;
   {
     scope attempts;
+    std::size_t allowed = 1;  // attempts that may run at once
     platform::duration delay = attempt_delay;
-    platform::time_point next_begins = platform::now();
+    platform::time_point next_begins = platform::never;
     for (;;) {
       std::optional<endpoint> begun;
       platform::time_point until = deadline;
@@ -83,7 +94,7 @@ std::expected<tcp_stream, connect_error> connection_race::run(platform::time_poi
         if (won_ || (running_ == 0 && !some_left && !more_)) {
           break;
         }
-        if (some_left && (running_ == 0 || platform::now() >= next_begins)) {
+        if (some_left && running_ < allowed) {
           failed_.reserve(failed_.size() + running_ + 1);
           begun = next();
           ++running_;
@@ -100,11 +111,13 @@ std::expected<tcp_stream, connect_error> connection_race::run(platform::time_poi
           failed_.push_back({*begun, why.code()});
         }
         next_begins = platform::later(platform::now(), delay);
-        delay = std::max<platform::duration>(delay / 2, std::chrono::milliseconds(10));
-      } else if (const auto changed = changed_.wait(until);
-                 !changed && (changed.error() != wait_error::timed_out || until == deadline)) {
-        error.code = changed.error();
-        break;
+      } else if (const auto changed = changed_.wait(until); !changed) {
+        if (changed.error() != wait_error::timed_out || until == deadline) {
+          error.code = changed.error();
+          break;
+        }
+        allowed += delay == shortest_delay ? most_at_once : 1;
+        delay = std::max(delay / 2, shortest_delay);
       }
     }
   }  // the other attempts have been stopped, and have ended

@@ -29,7 +29,8 @@ class connection_race {
   [[nodiscard]] std::expected<tcp_stream, connect_error> run(platform::time_point deadline);
 
  private:
-  /// Removes the next endpoint: of the other family than the last one, if there is one.
+  /// Removes the next endpoint: the first one that was added, then of the other family than the last one if there is
+  /// one.
   [[nodiscard]] std::optional<endpoint> next() noexcept;
   /// The body of a fiber.
   void attempt(const endpoint& to, platform::time_point deadline) noexcept;
@@ -38,7 +39,7 @@ class connection_race {
   event changed_{event_reset::automatic};
   platform::spinlock lock_;  // guards the rest, since attempts may be on other workers
   std::deque<endpoint> v6_, v4_;
-  std::optional<bool> last_was_v6_;
+  std::optional<bool> v6_is_next_;  ///< once there are endpoints
   bool more_ = true;
   std::error_code why_none_;
   std::size_t running_ = 0;

@@ -68,6 +68,7 @@ TEST(happy_eyeballs, the_first_that_answers_wins) {
                                               {dead.at, good},
                                               {dead.at, refused(), good},
                                               std::vector<endpoint>(5, dead.at),
+                                              std::vector<endpoint>(40, dead.at),
                                               std::vector<endpoint>(20, refused())}) {
       std::vector<endpoint> all = list;
       all.push_back(good);
@@ -124,13 +125,28 @@ TEST(happy_eyeballs, the_families_take_turns) {
     for (const char* each : {"255.255.255.255:1", "255.255.255.255:2"}) {
       list.push_back(endpoint::parse(each).value());
     }
-    const auto made = connect_any(list, {}, in(long_enough));
-    ASSERT_FALSE(made);
-    ASSERT_EQ(made.error().attempts.size(), list.size());
-    const auto& attempts = made.error().attempts;
-    for (std::size_t i = 0; i < 4; ++i) {
-      EXPECT_EQ(attempts[i].to.address.is_v6(), i % 2 == 0) << made.error().message();
+    for (const bool v6_first : {true, false}) {
+      const auto made = connect_any(list, {}, in(long_enough));
+      ASSERT_FALSE(made);
+      ASSERT_EQ(made.error().attempts.size(), list.size());
+      const auto& attempts = made.error().attempts;
+      for (std::size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(attempts[i].to.address.is_v6(), (i % 2 == 0) == v6_first) << made.error().message();
+      }
+      std::ranges::reverse(list);
     }
+  });
+}
+
+TEST(happy_eyeballs, the_family_of_the_first_address_begins) {
+  runtime({.workers = 1}).run([] {
+    auto v4 = tcp_listener::listen(test::loopback()).value();
+    auto v6 = tcp_listener::listen({ip_address::loopback_v6(), 0});
+    ASSERT_TRUE(v6) << v6.error().message();
+    endpoint list[] = {v4.local_endpoint().value(), v6->local_endpoint().value()};
+    EXPECT_EQ(connect_any(list, {}, in(long_enough)).value().remote_endpoint(), list[0]);
+    std::ranges::reverse(list);
+    EXPECT_EQ(connect_any(list, {}, in(long_enough)).value().remote_endpoint(), list[0]);
   });
 }
 

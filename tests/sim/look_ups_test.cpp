@@ -253,6 +253,7 @@ namespace {
 
 constexpr endpoint first{ip_address::loopback_v4(), 1};
 constexpr endpoint second{ip_address::loopback_v4(), 2};
+constexpr endpoint third{ip_address::loopback_v4(), 3};
 
 /// Accepts connections until it is stopped, and waits for the end of each: a connection that stays open hangs.
 void accept_all(tcp_listener& listener) {
@@ -331,6 +332,39 @@ TEST(connection_race, the_next_one_begins_after_a_refusal) {
                    }});
       },
       {.preemptions = 2});
+}
+
+TEST(connection_race, the_next_one_begins_after_a_refusal_beside_one_that_runs) {
+  expect_passes(
+      [] {
+        tcp_listener silent = tcp_listener::listen(first).value(), good = tcp_listener::listen(third).value();
+        const sim::partition apart(first.port);
+        run_fibers(1, {[&] {
+                     const endpoint all[] = {first, second, third};
+                     const auto begin = platform::now();
+                     sim::check(connect_any(all).has_value());
+                     sim::check(platform::now() - begin < attempt_delay + attempt_delay / 4, "without a second pause");
+                   }});
+      },
+      {.preemptions = 1});
+}
+
+TEST(connection_race, many_dead_addresses_cost_no_more_than_five) {
+  for (const std::size_t dead : {5UZ, 20UZ, 132UZ}) {
+    expect_passes(
+        [dead] {
+          tcp_listener silent = tcp_listener::listen(first).value(), good = tcp_listener::listen(second).value();
+          const sim::partition apart(first.port);
+          run_fibers(1, {[&] {
+                       std::vector<endpoint> all(dead, first);
+                       all.push_back(second);
+                       const auto begin = platform::now();
+                       sim::check(connect_any(all).has_value());
+                       sim::check(platform::now() - begin < 300ms, "as documented");
+                     }});
+        },
+        {.preemptions = 0, .fairness = 100'000});  // the clock advances by itself after as many steps
+  }
 }
 
 TEST(connection_race, addresses_that_come_while_it_runs) {
