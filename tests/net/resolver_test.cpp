@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "net/dns_server.hpp"
+#include "net/resolver/resolv_conf.hpp"
 #include "pirn/io/process.hpp"
 #include "pirn/net/tcp_listener.hpp"
 
@@ -249,6 +250,33 @@ TEST(resolver, search_domains_and_dots) {
   });
 }
 
+TEST(resolver, a_search_domain_that_fails_is_passed_over) {
+  runtime({.workers = 1}).run([] {
+    scripted_server server([](const dns_question& asked) -> std::string {
+      if (asked.name.ends_with(".silent.test") && asked.type == 1) {
+        return {};
+      }
+      if (asked.name.ends_with(".failing.test") || asked.name.ends_with(".silent.test")) {
+        return asked.reply(2, {});
+      }
+      return asked.name == "host.good.test" || asked.name == "whole.example"
+                 ? asked.address("192.0.2.2", "")
+                 : asked.reply(3, {}, {dns_question::soa(60, 60)});
+    });
+    resolver::options how = only(server.at);
+    how.ndots = 2;
+    how.search = {"failing.test", "good.test"};
+    resolver names(how);
+    EXPECT_EQ(names.look_up("host", in(long_enough)), std::vector{address("192.0.2.2")});
+    EXPECT_EQ(names.look_up("whole.example", in(long_enough)), std::vector{address("192.0.2.2")});
+    EXPECT_EQ(names.look_up("none", in(long_enough)).error(), io_error::name_server_failed) << "it may be there";
+    how = briefly(server.at);
+    how.search = {"silent.test", "good.test"};
+    EXPECT_EQ(resolver(how).look_up("host", in(long_enough)).error(), io_error::name_server_silent);
+    EXPECT_EQ(server.asked["host.good.test 1"], 1) << "not after silence";
+  });
+}
+
 TEST(resolver, a_changed_resolv_conf_counts_from_the_next_query) {
   runtime({.workers = 1}).run([] {
     const folder files;
@@ -264,6 +292,31 @@ TEST(resolver, a_changed_resolv_conf_counts_from_the_next_query) {
     files.write("resolv.conf", "search two.test\n");
     EXPECT_TRUE(names.look_up("c", in(long_enough)));
     EXPECT_EQ(server.asked.count("c.two.test 1"), 1u);
+  });
+}
+
+TEST(resolver, timeout_and_attempts_of_resolv_conf_hold) {
+  const folder files;
+  using detail::patience;
+  const auto read = [&](const std::string& text) { return detail::read_patience(files.write("resolv.conf", text)); };
+  EXPECT_EQ(detail::read_patience("/nonexistent"), (patience{2s, 3}));
+  EXPECT_EQ(read("search a.test\n# options timeout:7\noptions\toptions rotate timeout:4 attempts:2"),
+            (patience{4s, 2}));
+  EXPECT_EQ(read("options timeout:31 attempts:6\n"), (patience{30s, 5}));
+  EXPECT_EQ(read("options timeout:0 attempts:0\n"), (patience{1s, 1}));
+  EXPECT_EQ(read("options timeout:9 attempts:4\noptions timeout:8\n"), (patience{8s, 4}));
+  EXPECT_EQ(read("options timeout: attempts:-1 timeout:5s\noptionstimeout:5\ntimeout:5\n"), (patience{2s, 3}));
+  runtime({.workers = 1}).run([&] {
+    scripted_server silent([](const dns_question&) { return std::string(); });
+    resolver::options how = {.servers = {silent.at},
+                             .hosts_file = "",
+                             .resolv_conf = files.write("resolv.conf", "options timeout:1 attempts:1\n")};
+    EXPECT_EQ(resolver(how).texts("a.test", in(1900ms)).error(), io_error::name_server_silent) << "and not 2 s";
+    EXPECT_EQ(silent.asked["a.test 16"], 1);
+    how.timeout = 1ms;
+    how.tries = 2;
+    EXPECT_EQ(resolver(how).texts("b.test", in(long_enough)).error(), io_error::name_server_silent);
+    EXPECT_EQ(silent.asked["b.test 16"], 2);
   });
 }
 

@@ -33,13 +33,15 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// Files are read on the caller's worker, when they have changed.
 class resolver {
  public:
-  /// Replaces settings of the machine's files. An empty list, or 0 dots, leaves what they say.
+  /// Replaces settings of the machine's files. An empty list or a 0 leaves what they say.
   struct options {
     std::vector<endpoint> servers = {};            ///< name servers, in the order in which they are asked
     std::vector<std::string> search = {};          ///< domains that are tried behind a short name
     unsigned ndots = 0;                            ///< a name with as many dots is first tried as it is
-    std::chrono::milliseconds timeout{2000};       ///< of a try at a server; doubled after each round
-    unsigned tries = 3;                            ///< rounds over all servers
+    std::chrono::milliseconds timeout{0};          ///< of a try at a server, doubled after each round; 2 s if neither
+                                                   ///< this nor `options timeout` says otherwise
+    unsigned tries = 0;                            ///< rounds over all servers; 3 if neither this nor `options
+                                                   ///< attempts` says otherwise
     std::string hosts_file = "/etc/hosts";         ///< addresses without a server; empty for none
     std::string resolv_conf = "/etc/resolv.conf";  ///< where the servers are read from
     std::size_t max_cached = 10'000;               ///< answers; the one that was not used for longest goes first,

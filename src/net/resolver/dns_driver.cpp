@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "net/resolver/dns_answer.hpp"
+#include "net/resolver/resolv_conf.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -45,7 +46,8 @@ class dns_driver::channel {
   channel(const resolver::options& wanted, int epoll) : epoll_(epoll) {
     std::string path = wanted.resolv_conf;
     ::ares_options options{};
-    int given = ARES_OPT_FLAGS | ARES_OPT_EDNSPSZ | ARES_OPT_SOCK_STATE_CB | ARES_OPT_RESOLVCONF;
+    int given = ARES_OPT_FLAGS | ARES_OPT_EDNSPSZ | ARES_OPT_SOCK_STATE_CB | ARES_OPT_RESOLVCONF | ARES_OPT_TIMEOUTMS |
+                ARES_OPT_TRIES;
     options.flags = ARES_FLAG_EDNS;
     options.ednspsz = max_message;
     options.sock_state_cb = &watch;
@@ -55,14 +57,10 @@ class dns_driver::channel {
     given |= ARES_OPT_QUERY_CACHE;
     options.qcache_max_ttl = 0;
 #endif
-    if (wanted.timeout.count() > 0) {
-      given |= ARES_OPT_TIMEOUTMS;
-      options.timeout = static_cast<int>(std::min<std::int64_t>(wanted.timeout.count(), 3'600'000));
-    }
-    if (wanted.tries > 0) {
-      given |= ARES_OPT_TRIES;
-      options.tries = static_cast<int>(std::min(wanted.tries, 100U));
-    }
+    const patience configured = read_patience(path);
+    const auto timeout = wanted.timeout.count() > 0 ? wanted.timeout : configured.timeout;
+    options.timeout = static_cast<int>(std::min<std::int64_t>(timeout.count(), 3'600'000));
+    options.tries = static_cast<int>(std::min(wanted.tries > 0 ? wanted.tries : configured.tries, 100U));
     if (const int status = ::ares_init_options(&channel_, &options, given); status != ARES_SUCCESS) {
       throw refused(status, "the options of the resolver");
     }

@@ -51,9 +51,17 @@ result<std::string> checked_name(std::string_view text) {
 
 bool is_localhost(std::string_view name) noexcept { return name == "localhost" || name.ends_with(".localhost"); }
 
-/// Whether to search on with the next candidate.
-bool no_such(const std::error_code& error) noexcept {
-  return error == io_error::name_not_found || error == io_error::no_such_record;
+/// Orders errors of look-ups by what they say: that there is no name, no record, no answer that can be used.
+/// Below `ends_the_search` the next candidate is asked, as the C library does: a server may fail for one domain only.
+constexpr int ends_the_search = 3;
+int weight_of(const std::error_code& error) noexcept {
+  return error == io_error::name_not_found       ? 0
+         : error == io_error::no_such_record     ? 1
+         : error == io_error::name_server_failed ? 2
+                                                 : ends_the_search;
+}
+const std::error_code& heavier(const std::error_code& one, const std::error_code& other) noexcept {
+  return weight_of(other) > weight_of(one) ? other : one;
 }
 
 /// Calls `f`, and returns a lack of memory as an error.
@@ -169,10 +177,10 @@ class resolver::state {
     std::error_code error = io_error::name_not_found;
     for (const std::string& each : candidates(*name)) {
       const result<> done = candidate(each, staged, deadline, found);
-      if (done || !no_such(done.error())) {
+      if (done || weight_of(done.error()) == ends_the_search) {
         return done;
       }
-      error = error == io_error::name_not_found ? done.error() : error;
+      error = heavier(error, done.error());
     }
     return fail(error);
   }
@@ -263,11 +271,7 @@ class resolver::state {
     if (v6_given || !six->error || !four->error) {
       return {};
     }
-    // A failure says more than that there is no record, and that more than that there is no name.
-    if (!no_such(six->error) || !no_such(four->error)) {
-      return fail(no_such(six->error) ? four->error : six->error);
-    }
-    return fail(six->error == io_error::no_such_record ? six->error : four->error);
+    return fail(heavier(six->error, four->error));
   }
 
   detail::dns_driver* const driver_;
