@@ -158,7 +158,7 @@ result<std::size_t> udp_socket::send_batch(std::span<const datagram> what, time_
   batch all;
   all.count = static_cast<unsigned>(what.size());
   for (std::size_t i = 0; i < what.size(); ++i) {
-    const ::socklen_t name_size = what[i].to.port != 0 ? detail::to_native(what[i].to, all.names[i]) : 0;
+    const ::socklen_t name_size = what[i].to != endpoint() ? detail::to_native(what[i].to, all.names[i]) : 0;
     all.set(i, const_cast<void*>(what[i].data), what[i].size, name_size);
   }
   const descriptor::syscall call = [](int native, void* argument) noexcept {

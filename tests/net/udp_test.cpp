@@ -148,6 +148,9 @@ TEST(udp_socket, a_batch_is_limited_and_ends_before_what_cannot_be_sent) {
   const udp_socket::datagram mixed[] = {{"x", 1}, {much.data(), much.size()}, {"y", 1}};
   EXPECT_EQ(one.send_batch(mixed), 1u);
   EXPECT_EQ(one.send_batch(std::span(mixed).subspan(1)).error(), std::errc::message_size);
+  const udp_socket::datagram without_port[] = {{"x", 1}, {"y", 1, loopback(0)}};
+  EXPECT_EQ(one.send_batch(without_port), 1u);
+  EXPECT_EQ(one.send_batch(std::span(without_port).subspan(1)).error(), std::errc::invalid_argument);
 }
 
 TEST(udp_socket, two_receivers_share_the_datagrams) {

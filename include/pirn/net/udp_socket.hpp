@@ -50,7 +50,7 @@ class udp_socket {
   struct datagram {
     const void* data;  ///< the first byte
     std::size_t size;  ///< the number of bytes
-    endpoint to{};     ///< the receiver; with port 0 the socket's peer
+    endpoint to{};     ///< the receiver; the socket's peer if none is given
   };
   /// The largest number of datagrams that a call sends or receives.
   static constexpr std::size_t max_batch = 32;
