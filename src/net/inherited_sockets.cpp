@@ -69,21 +69,29 @@ result<std::vector<inherited_socket>> take_inherited_sockets() {
   }
   const std::vector<std::string> named =
       names && *count > 0 ? split(*names) : std::vector<std::string>(static_cast<std::size_t>(*count), "unknown");
+  all.reserve(named.size());
+  std::error_code error;  // the first one: no descriptor is passed over, since no variable tells of it any more
+  for (int i = 0; i < *count; ++i) {
+    if (platform::system::fcntl(first_inherited + i, F_SETFD, FD_CLOEXEC) < 0 && !error) {
+      error = {errno, std::system_category()};
+    }
+  }
   if (named.size() != static_cast<std::size_t>(*count)) {
     return fail(io_error::bad_syntax);
   }
-  for (int i = 0; i < *count; ++i) {
-    if (platform::system::fcntl(first_inherited + i, F_SETFD, FD_CLOEXEC) < 0) {
-      return fail({errno, std::system_category()});
+  if (error) {
+    return fail(error);
+  }
+  int native = first_inherited;
+  for (const std::string& name : named) {
+    if (auto taken = descriptor::adopt(native++)) {
+      all.push_back({name, std::move(*taken)});
+    } else if (!error) {
+      error = taken.error();
     }
   }
-  all.reserve(named.size());
-  for (const std::string& name : named) {
-    auto taken = descriptor::adopt(first_inherited + static_cast<int>(all.size()));
-    if (!taken) {
-      return fail(taken.error());
-    }
-    all.push_back({name, std::move(*taken)});
+  if (error) {
+    return fail(error);
   }
   return all;
 }

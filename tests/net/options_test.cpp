@@ -233,9 +233,27 @@ TEST(inherited_sockets, wrong_variables_are_errors) {
     }
     EXPECT_EQ(taken_with(self, "4097", std::string(4096, ':')), io_error::bad_syntax);
     EXPECT_EQ(taken_with("x", "1", "a"), io_error::bad_syntax);
+    EXPECT_EQ(::fcntl(3, F_GETFD), 0);
     EXPECT_EQ(taken_with(self, "1", "a:b"), io_error::bad_syntax);
+    EXPECT_EQ(::fcntl(3, F_GETFD), FD_CLOEXEC);  // still open
+    ::close(4);
+    ASSERT_EQ(::dup2(3, 5), 5);
     EXPECT_EQ(taken_with(self, "4000", std::string(3999, ':')), std::errc::bad_file_descriptor);
-    EXPECT_GE(::fcntl(3, F_GETFD), 0);  // still open
+    EXPECT_EQ(::fcntl(5, F_GETFD), FD_CLOEXEC);
+  });
+}
+
+TEST(inherited_sockets, are_closed_if_one_cannot_be_adopted) {
+  as_a_service([] {
+    ASSERT_EQ(::dup2(::socket(AF_INET, SOCK_STREAM, 0), STDIN_FILENO), STDIN_FILENO);
+    ASSERT_EQ(::dup2(::socket(AF_INET, SOCK_STREAM, 0), 5), 5);
+    ASSERT_EQ(::dup2(5, 3), 3);
+    ASSERT_EQ(::dup2(STDIN_FILENO, 4), 4);
+    set("LISTEN_FDS", "3");
+    EXPECT_EQ(pirn::take_inherited_sockets().error(), io_error::shared);
+    for (int i = 3; i < 6; ++i) {
+      EXPECT_LT(::fcntl(i, F_GETFD), 0) << i;
+    }
   });
 }
 

@@ -19,8 +19,8 @@ struct inherited_socket {
 /// variables LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, which it removes. The sockets are closed on exec from now on.
 /// Returns an empty list without such variables, or if they are meant for another process. Fails with
 /// io_error::bad_syntax if a variable is malformed, with std::errc::bad_file_descriptor if a descriptor is not open,
-/// and as `descriptor::adopt`. Throws std::bad_alloc. Does not suspend. Call it before other threads exist, since the
-/// environment is not safe for threads.
+/// and as `descriptor::adopt`; only the last of these closes the sockets, all of them. Throws std::bad_alloc. Does not
+/// suspend. Call it before other threads exist, since the environment is not safe for threads.
 [[nodiscard]] result<std::vector<inherited_socket>> take_inherited_sockets();
 
 PIRN_ABI_NAMESPACE_END
