@@ -8,12 +8,12 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 using detail::unix_message;
 
-result<unix_datagram_socket> unix_datagram_socket::bind(const unix_address& at) noexcept {
+result<unix_datagram_socket> unix_datagram_socket::bind(const unix_address& at, const options& how) noexcept {
   auto socket = detail::open_socket(AF_UNIX, SOCK_DGRAM);
   if (!socket) {
     return fail(socket.error());
   }
-  if (const result<> bound = detail::call_with_address(*socket, at, platform::system::bind); !bound) {
+  if (const result<> bound = detail::bind_to_path(*socket, SOCK_DGRAM, at, how.replace_stale); !bound) {
     return fail(bound.error());
   }
   unix_datagram_socket made(std::move(*socket));

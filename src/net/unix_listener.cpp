@@ -8,17 +8,6 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
-/// Whether the file at the path is that of a socket at which no process listens.
-bool is_stale(const unix_address& at) noexcept {
-  struct ::stat about;
-  if (!at.is_path() || platform::system::lstat(at.c_str(), &about) != 0 || !S_ISSOCK(about.st_mode)) {
-    return false;
-  }
-  const auto probe = detail::open_socket(AF_UNIX, SOCK_STREAM);
-  const auto answer = probe ? detail::call_with_address(*probe, at, platform::system::connect) : fail(probe.error());
-  return !answer && answer.error() == std::errc::connection_refused;
-}
-
 result<> bind_at(const descriptor& socket, const unix_address& at, const unix_listen_options& options) noexcept {
   // The file gets its permissions from the socket as it is made: there is no moment at which it has others.
   if (const result<> set =
@@ -26,12 +15,7 @@ result<> bind_at(const descriptor& socket, const unix_address& at, const unix_li
       !set) {
     return set;
   }
-  result<> bound = detail::call_with_address(socket, at, platform::system::bind);
-  if (!bound && bound.error() == std::errc::address_in_use && options.replace_stale && is_stale(at)) {
-    platform::system::unlink(at.c_str());
-    bound = detail::call_with_address(socket, at, platform::system::bind);
-  }
-  return bound;
+  return detail::bind_to_path(socket, SOCK_STREAM, at, options.replace_stale);
 }
 
 }  // namespace

@@ -34,6 +34,27 @@ inline result<std::pair<descriptor, descriptor>> open_socket_pair(int type) noex
   return std::pair(descriptor(ends[0]), descriptor(ends[1]));
 }
 
+/// Whether the file at the path is that of a socket at which no process takes what a socket of the given type sends.
+inline bool is_stale(const unix_address& at, int type) noexcept {
+  struct ::stat about;
+  if (!at.is_path() || platform::system::lstat(at.c_str(), &about) != 0 || !S_ISSOCK(about.st_mode)) {
+    return false;
+  }
+  const auto probe = open_socket(AF_UNIX, type);
+  const auto answer = probe ? call_with_address(*probe, at, platform::system::connect) : fail(probe.error());
+  return !answer && answer.error() == std::errc::connection_refused;
+}
+
+/// Binds a socket of the given type, after the removal of a stale file if that is wanted.
+inline result<> bind_to_path(const descriptor& socket, int type, const unix_address& at, bool replace_stale) noexcept {
+  result<> bound = call_with_address(socket, at, platform::system::bind);
+  if (!bound && bound.error() == std::errc::address_in_use && replace_stale && is_stale(at, type)) {
+    platform::system::unlink(at.c_str());
+    bound = call_with_address(socket, at, platform::system::bind);
+  }
+  return bound;
+}
+
 /// As descriptor::perform in the direction of writing, for calls that would block without a later event: a connect
 /// to a listener whose queue is full, and a datagram to a full receiver that is not the peer.
 inline result<std::int64_t> perform_with_pauses(descriptor& socket, platform::time_point deadline,

@@ -1,6 +1,8 @@
 // Connections of Unix sockets: connecting, passed descriptors, credentials; and the removal of sockets' files.
 #include "pirn/net/unix_stream.hpp"
 
+#include <unistd.h>
+
 #include "net/unix_socket.hpp"
 #include "pirn/net/detail/socket_file.hpp"
 
@@ -88,14 +90,14 @@ socket_file::socket_file(const unix_address& at) noexcept : at_(at) {
   if (at.is_path() && platform::system::lstat(at.c_str(), &about) == 0) {
     device_ = about.st_dev;
     inode_ = about.st_ino;
-    there_.store(true, platform::memory_order_relaxed);
+    owner_.store(::getpid(), platform::memory_order_relaxed);
   }
 }
 
 void socket_file::remove() noexcept {
   struct ::stat about;
-  if (there_.exchange(false, platform::memory_order_acq_rel) && platform::system::lstat(at_.c_str(), &about) == 0 &&
-      about.st_dev == device_ && about.st_ino == inode_) {
+  if (owner_.exchange(0, platform::memory_order_acq_rel) == ::getpid() &&
+      platform::system::lstat(at_.c_str(), &about) == 0 && about.st_dev == device_ && about.st_ino == inode_) {
     platform::system::unlink(at_.c_str());
   }
 }

@@ -6,9 +6,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -44,6 +47,15 @@ class folder {
 
 unix_address at(const std::string& path) { return unix_address::path(path).value(); }
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+/// Binds a socket to the path, as a program does that is about to crash.
+descriptor crashing(const std::string& path, int type) {
+  descriptor socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  ::sockaddr_un name{AF_UNIX, {}};
+  path.copy(name.sun_path, sizeof name.sun_path);
+  EXPECT_EQ(::bind(socket.native(), reinterpret_cast<const ::sockaddr*>(&name), sizeof name), 0);
+  return socket;
+}
 
 /// Counts this process's open descriptors.
 int open_descriptors() {
@@ -209,16 +221,36 @@ TEST(unix_listener, removes_its_file_and_no_other) {
 
 TEST(unix_listener, replaces_what_a_crash_has_left_and_nothing_else) {
   folder in_here;
-  const int crashed = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ::sockaddr_un name{AF_UNIX, {}};
-  in_here.path().copy(name.sun_path, sizeof name.sun_path);
-  ASSERT_EQ(::bind(crashed, reinterpret_cast<const ::sockaddr*>(&name), sizeof name), 0);
-  ::close(crashed);
+  crashing(in_here.path(), SOCK_STREAM).close();
   EXPECT_EQ(unix_listener::listen(at(in_here.path()), {.replace_stale = false}).error(), std::errc::address_in_use);
   EXPECT_TRUE(unix_listener::listen(at(in_here.path())));
   ASSERT_EQ(::close(::open(in_here.path("file").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
   EXPECT_EQ(unix_listener::listen(at(in_here.path("file"))).error(), std::errc::address_in_use);
   EXPECT_TRUE(exists(in_here.path("file")));
+}
+
+TEST(unix_listener, a_child_that_exits_leaves_its_parent_the_file) {
+#if defined(PIRN_TSAN)
+  GTEST_SKIP() << "ThreadSanitizer itself ends a child of a process with threads";
+#endif
+  folder in_here;
+  static unix_listener listener;
+  static unix_datagram_socket socket;
+  listener = unix_listener::listen(at(in_here.path())).value();
+  socket = unix_datagram_socket::bind(at(in_here.path("datagrams"))).value();
+  std::fflush(nullptr);
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    std::exit(0);  // destroys both
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_TRUE(unix_stream::connect(at(in_here.path())));
+  EXPECT_TRUE(exists(in_here.path("datagrams")));
+  listener.close();
+  socket.close();
+  EXPECT_FALSE(exists(in_here.path()) || exists(in_here.path("datagrams")));
 }
 
 TEST(unix_listener, gives_its_file_the_permissions_at_once) {
@@ -392,6 +424,21 @@ TEST(unix_datagrams, carry_whole_messages_and_the_sender) {
     ASSERT_TRUE(client.send("x"));
     EXPECT_EQ(client.receive(text, sizeof text).value().size, 1u);
   });
+}
+
+TEST(unix_datagrams, replace_what_a_crash_has_left_and_nothing_else) {
+  folder in_here;
+  const unix_address there = at(in_here.path());
+  crashing(in_here.path(), SOCK_DGRAM).close();
+  EXPECT_EQ(unix_datagram_socket::bind(there, {.replace_stale = false}).error(), std::errc::address_in_use);
+  auto socket = unix_datagram_socket::bind(there);
+  ASSERT_TRUE(socket) << socket.error().message();
+  EXPECT_EQ(unix_datagram_socket::bind(there).error(), std::errc::address_in_use);
+  char text[8];
+  EXPECT_EQ(socket->receive(text, sizeof text, 1ms).error(), io_error::timed_out) << "the probe sends nothing";
+  const descriptor open = crashing(in_here.path("stream"), SOCK_STREAM);
+  EXPECT_EQ(unix_datagram_socket::bind(at(in_here.path("stream"))).error(), std::errc::address_in_use);
+  EXPECT_TRUE(exists(in_here.path("stream")));
 }
 
 TEST(unix_datagrams, carry_descriptors) {

@@ -17,9 +17,13 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// A Unix socket for datagrams, which arrive in order and are not lost: a sender waits while the receiver's queue is
 /// full (net.unix.max_dgram_qlen). Movable while no fiber uses it. Deadlines, stops, threads and errors are as for
 /// `descriptor`. Calls that send or receive are suspension points. The file of a path is removed when the socket is
-/// closed or destroyed.
+/// closed or destroyed, but only by the process that made it.
 class unix_datagram_socket {
  public:
+  /// How a socket with an address is opened.
+  struct options {
+    bool replace_stale = true;  ///< as in unix_listen_options
+  };
   /// Describes a received datagram.
   struct received {
     std::size_t size = 0;           ///< the bytes in the buffer
@@ -32,8 +36,12 @@ class unix_datagram_socket {
   /// Makes a closed socket: every call fails with io_error::closed.
   unix_datagram_socket() noexcept = default;
   /// Opens a socket at `at`; without an address the kernel chooses an abstract one (see `local_address`). Fails with
-  /// std::errc::address_in_use if there is a file at the path, or a socket with the abstract name. Does not suspend.
-  [[nodiscard]] static result<unix_datagram_socket> bind(const unix_address& at) noexcept;
+  /// std::errc::address_in_use if there is a file at the path (but see `options`), or a socket with the abstract name.
+  /// Does not suspend.
+  [[nodiscard]] static result<unix_datagram_socket> bind(const unix_address& at, const options& how) noexcept;
+  [[nodiscard]] static result<unix_datagram_socket> bind(const unix_address& at) noexcept {
+    return bind(at, options{});
+  }
   /// Opens a socket without an address, whose peer is `to`. Does not suspend.
   [[nodiscard]] static result<unix_datagram_socket> connect(const unix_address& to) noexcept;
   /// Makes two sockets that are each other's peers and have no address. Does not suspend.

@@ -20,12 +20,13 @@ struct unix_listen_options {
 };
 
 /// A listening Unix socket. The calls that it shares with `tcp_listener` have the same declarations and are documented
-/// there. A path's file is removed when the listener is closed or destroyed.
+/// there. A path's file is removed when the listener is closed or destroyed, but only by the process that made it.
 class unix_listener : private tcp_listener {  // which differs only in addresses
  public:
   unix_listener() noexcept = default;
   /// Binds and listens; without an address the kernel chooses an abstract one (see `local_address`). Fails with
-  /// std::errc::address_in_use if there is a file at the path, or a socket with the abstract name. Does not suspend.
+  /// std::errc::address_in_use if there is a file at the path (but see `replace_stale`), or a socket with the abstract
+  /// name. Does not suspend.
   [[nodiscard]] static result<unix_listener> listen(const unix_address& at,
                                                     const unix_listen_options& options = {}) noexcept;
   /// Takes over a non-blocking listening Unix socket that was opened elsewhere; its file stays when it is closed. Fails

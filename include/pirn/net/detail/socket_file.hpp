@@ -11,7 +11,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Removes the file when the socket is closed, unless another file has its path by then. Any thread may call `remove`.
+/// Removes the file when the socket is closed, unless another file has its path by then, or this is a child of the
+/// process that made it, which may serve it still. Any thread may call `remove`.
 class socket_file {
  public:
   socket_file() noexcept = default;
@@ -34,12 +35,12 @@ class socket_file {
     at_ = other.at_;
     device_ = other.device_;
     inode_ = other.inode_;
-    there_.store(other.there_.exchange(false, platform::memory_order_relaxed), platform::memory_order_relaxed);
+    owner_.store(other.owner_.exchange(0, platform::memory_order_relaxed), platform::memory_order_relaxed);
   }
 
   unix_address at_;
   std::uint64_t device_ = 0, inode_ = 0;
-  platform::atomic<bool> there_{false};
+  platform::atomic<int> owner_{0};  ///< the process that removes it; 0 if it is not there
 };
 
 }  // namespace detail
