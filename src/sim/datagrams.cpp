@@ -149,6 +149,9 @@ std::int64_t network::send_udp(socket& of, const ::sockaddr_storage& to, const s
 std::int64_t network::send_datagram(socket& of, const message& what, passengers with) {
   mailbox& own = *of.box;
   step(&own);
+  if (!own.local && what.to != nullptr && port_in(*what.to) == 0) {
+    return -EINVAL;
+  }
   if (const int error = std::exchange(own.error, 0); error != 0) {
     return -error;
   }

@@ -79,6 +79,13 @@ TEST(udp, a_close_ends_a_receive_beside_a_send) {
       bound_by(1));
 }
 
+TEST(udp, an_address_without_a_port_is_refused) {
+  expect_passes([] {
+    udp_socket socket = bound();
+    sim::check(socket.send_to({here.address, 0}, "x").error() == std::errc::invalid_argument);
+  });
+}
+
 TEST(udp, a_refusal_wakes_the_receiver) {
   for (const auto delay : {0ms, 3ms}) {
     expect_passes(
