@@ -80,6 +80,15 @@ void descriptor::take(descriptor& other) noexcept {
 
 namespace {
 
+/// Lets others run, on this worker or another: those that an operation or a receive waits for to end it.
+void let_others_end_it() noexcept {
+  if (detail::worker* const here = detail::current_worker()) {
+    here->poll_soon();  // a cancellation of its engine is to reach the kernel now
+  }
+  platform::relax();
+  this_fiber::yield();
+}
+
 /// Replaces an open file that others may share by a new non-blocking one of the same terminal or pipe.
 bool reopen(int native, int flags) noexcept {
   const int made = detail::open_again(native, flags);
@@ -167,8 +176,7 @@ void descriptor::close() noexcept {
     if (detail::fibers_are_left()) [[unlikely]] {
       return;  // one of them may be this caller, which never leaves; the kernel closes it soon
     }
-    platform::relax();  // the leaving operation may be on another worker
-    this_fiber::yield();
+    let_others_end_it();
   }
   const bool ours = !std::exchange(borrowed_, false);
   const int native = release();
@@ -178,9 +186,11 @@ void descriptor::close() noexcept {
 }
 
 int descriptor::release() noexcept {
+  if (is_inherited()) [[unlikely]] {
+    leave_parent();
+  }
   while (!ends_receiving()) {
-    platform::relax();
-    this_fiber::yield();
+    let_others_end_it();
   }
   if (detail::multishot_receive* const ended = receives_.exchange(nullptr, platform::memory_order_acq_rel)) {
     ended->remove_owner();

@@ -301,6 +301,24 @@ TEST(lend, a_close_is_heard_at_once) {
   });
 }
 
+TEST(lend, a_close_passes_on_its_cancellation_at_once) {
+  pirn::runtime runtime({.workers = 1});
+  runtime.run([&] {
+    constexpr std::uint64_t many = 30;
+    std::vector<connected> pairs;
+    for (std::uint64_t i = 0; i < many; ++i) {
+      arm(pairs.emplace_back(connect_pair()).server);
+    }
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
+    const std::uint64_t before = runtime.statistics(0).switches;
+    for (connected& each : pairs) {
+      each.server.close();
+    }
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
+    EXPECT_LT(runtime.statistics(0).switches - before, 20 * many) << "it yields until the usual time has come";
+  });
+}
+
 TEST(lend, a_released_descriptor_is_not_received_from) {
   pirn::runtime({.workers = 1}).run([] {
     int ends[2];

@@ -31,6 +31,8 @@ class parker {
   void poll_beside_fibers(platform::time_point now) noexcept;
   /// Called when the worker begins, at `now`.
   void begin(platform::time_point now) noexcept { last_poll_ = now; }
+  /// Makes the next call of `poll_beside_fibers` poll.
+  void poll_at_next_tick() noexcept { last_poll_ = {}; }
 
  private:
   /// Checks, while it spins, whether the kernel has run another thread since `before`. Returns the time.

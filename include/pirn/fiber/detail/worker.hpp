@@ -233,6 +233,11 @@ class alignas(64) worker {
   [[nodiscard]] PIRN_ALWAYS_INLINE bool consume_budget() noexcept { return budget.consume(); }
   [[nodiscard]] bool budget_exhausted() const noexcept { return budget.exhausted(); }
   void request_tick() noexcept { budget.request_tick(); }
+  /// Makes the next switch poll the engine, for a fiber that yields until the kernel has ended a request.
+  void poll_soon() noexcept {
+    parking_.poll_at_next_tick();
+    request_tick();
+  }
   void limit_budget(unsigned switches) noexcept { budget.limit(switches); }
   /// Whether fibers give way soon at present, so that what waits for the next tick does not wait for their work.
   [[nodiscard]] bool turns_are_short() const noexcept { return tick_budget_ >= 8; }
