@@ -1,5 +1,7 @@
 // Lends the bytes of a socket: those that its engine has received, or else those of one receive into a new buffer,
 // which exists only while they are not consumed. A connection that waits has no buffer either way.
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -52,11 +54,18 @@ void end_view(void* lender, std::size_t consumed) noexcept {
 
 }  // namespace
 
-multishot_receive* descriptor::receives() noexcept {
+multishot_receive* descriptor::receives(std::error_code& error) noexcept {
   multishot_receive* of = receives_.load(platform::memory_order_acquire);
   if (of == nullptr) {
+    int kind = 0;
+    ::socklen_t size = sizeof kind;
+    if (platform::system::getsockopt(native(), SOL_SOCKET, SO_TYPE, &kind, &size) != 0 || kind != SOCK_STREAM) {
+      error = std::make_error_code(std::errc::operation_not_supported);
+      return nullptr;
+    }
     auto* const made = new (std::nothrow) multishot_receive(native());
     if (made == nullptr) {
+      error = std::make_error_code(std::errc::not_enough_memory);
       return nullptr;
     }
     if (receives_.compare_exchange_strong(of, made, platform::memory_order_acq_rel)) {
@@ -86,9 +95,10 @@ result<read_view> descriptor::lend(time_limit deadline) noexcept {
   if (const std::error_code reason = reason_to_refuse(guard, io_direction::read, deadline)) {
     return fail(reason);
   }
-  multishot_receive* const from = receives();
+  std::error_code refused;
+  multishot_receive* const from = receives(refused);
   if (from == nullptr) {
-    return fail(std::make_error_code(std::errc::not_enough_memory));
+    return fail(refused);
   }
   if (const std::error_code failed = fetch(*from, deadline)) {
     return fail(failed);

@@ -155,12 +155,15 @@ int getsockopt(int descriptor, int level, int name, void* value, ::socklen_t* si
       *size = sizeof self;
       return 0;
     }
-    if (level != SOL_SOCKET || name != SO_ERROR || *size < sizeof(int)) {
+    if (!of.reads || !of.writes) {
+      return -ENOTSOCK;  // the end of a pipe
+    }
+    if (level != SOL_SOCKET || (name != SO_ERROR && name != SO_TYPE) || *size < sizeof(int)) {
       return -ENOPROTOOPT;
     }
-    const int error = net.take_error(of);
-    std::memcpy(value, &error, sizeof error);
-    *size = sizeof error;
+    const int asked = name == SO_ERROR ? net.take_error(of) : of.box != nullptr ? SOCK_DGRAM : SOCK_STREAM;
+    std::memcpy(value, &asked, sizeof asked);
+    *size = sizeof asked;
     return 0;
   });
 }

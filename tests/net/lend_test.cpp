@@ -335,6 +335,22 @@ TEST(lend, a_released_descriptor_is_not_received_from) {
   });
 }
 
+TEST(lend, of_other_than_stream_sockets_is_refused_and_leaves_them_as_they_were) {
+  pirn::runtime({.workers = 1}).run([] {
+    int pipe[2], datagrams[2];
+    ASSERT_EQ(::pipe2(pipe, O_NONBLOCK | O_CLOEXEC), 0);
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, datagrams), 0);
+    for (const auto& ends : {pipe, datagrams}) {
+      pirn::descriptor from(ends[0]), to(ends[1]);
+      EXPECT_EQ(from.lend(in(1ms)).error(), std::errc::operation_not_supported);
+      EXPECT_EQ(to.write("x", 1), 1u);
+      char byte = '?';
+      EXPECT_EQ(from.read(&byte, 1), 1u);
+      EXPECT_EQ(byte, 'x');
+    }
+  });
+}
+
 TEST(lend, other_ways_to_read_are_refused_after_it) {
   pirn::runtime({.workers = 1}).run([] {
     int ends[2];

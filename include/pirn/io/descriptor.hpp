@@ -88,7 +88,8 @@ class descriptor {
   /// call. Bytes leave the socket before they are consumed then: after the first `lend` only `lend`, `receive`, `read`
   /// and `wait` know of all bytes. Other operations that read fail with std::errc::operation_not_supported, and
   /// `invoke` must not read. Calls that have begun before the first `lend` continue as if they had begun after it.
-  /// Fails with std::errc::device_or_resource_busy while a view exists, and with std::errc::not_enough_memory.
+  /// Fails with std::errc::device_or_resource_busy while a view exists, with std::errc::not_enough_memory, and with
+  /// std::errc::operation_not_supported for anything but a stream socket.
   [[nodiscard]] result<read_view> lend(time_limit deadline = platform::never) noexcept;
 
   /// One system call: returns its result, or the negated number of its error. Must not block or suspend.
@@ -139,8 +140,8 @@ class descriptor {
                                             void* argument, std::span<const ::iovec> memory, caller who) noexcept;
   /// Makes one attempt to receive, and remembers whether it took all there was.
   [[nodiscard]] std::int64_t receive_at_once(int native, void* into, std::size_t size) noexcept;
-  /// Returns what has arrived for `lend`, made if needed, or null without memory.
-  [[nodiscard]] detail::multishot_receive* receives() noexcept;
+  /// Returns what has arrived for `lend`, made if needed; or null, and sets `error`.
+  [[nodiscard]] detail::multishot_receive* receives(std::error_code& error) noexcept;
   /// Makes calls that have begun before the first `lend`, and that read, look for its bytes too.
   void redirect_readers() noexcept;
   /// Waits for bytes, the end or an error, and returns with the lock held; or returns the error that has ended the
