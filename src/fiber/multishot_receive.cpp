@@ -108,6 +108,12 @@ void multishot_receive::begin(engine& in, const std::shared_ptr<receive_buffers>
 
 bool multishot_receive::is_of_parent() const noexcept { return armed_in_ != nullptr && is_forked(*owner_); }
 
+void multishot_receive::leave_parent() noexcept {
+  std::construct_at(&waiters);  // a thread of the parent may hold the lock for ever
+  lent = false;
+  receiving = false;
+}
+
 void multishot_receive::check_not_of_parent() const noexcept {
   if (armed_in_ != nullptr) {
     check_not_forked(*owner_);

@@ -75,6 +75,8 @@ class multishot_receive {
   [[nodiscard]] engine* armed_in() const noexcept { return armed_in_; }
   /// Whether it is armed in the parent of this process, which was made by fork.
   [[nodiscard]] bool is_of_parent() const noexcept;
+  /// In a process made by fork: forgets the readers of the parent. A receive that is armed stays so, in the parent.
+  void leave_parent() noexcept;
   /// Ends the process with a message if it is.
   void check_not_of_parent() const noexcept;
 

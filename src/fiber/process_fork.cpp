@@ -1,6 +1,8 @@
 // Detects the use of a runtime in a process made by fork, which has the memory of its parent's runtimes and none of
 // their threads. A fiber or thread that continued there would wait for ever, or take events from an engine that both
 // processes share.
+#include "fiber/process_fork.hpp"
+
 #include <pthread.h>
 
 #include <cstdlib>
@@ -12,13 +14,11 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-namespace {
-platform::atomic<unsigned> forks{0};
-}  // namespace
+constinit platform::signal_atomic<unsigned> process_forks{0};
 
 unsigned generation_of_process() {
   static const int refused = pthread_atfork(nullptr, nullptr, [] {
-    forks.fetch_add(1, platform::memory_order_relaxed);
+    process_forks.fetch_add(1, platform::memory_order_relaxed);
     if (worker* const w = current_worker()) {
       w->request_tick();  // the next switch is to the scheduler, which checks
     }
@@ -26,11 +26,11 @@ unsigned generation_of_process() {
   if (refused != 0) {
     throw std::system_error(refused, std::system_category(), "pirn: pthread_atfork");
   }
-  return forks.load(platform::memory_order_relaxed);
+  return process_forks.load(platform::memory_order_relaxed);
 }
 
 bool is_forked(const runtime_state& used) noexcept {
-  return forks.load(platform::memory_order_relaxed) != used.generation;
+  return process_forks.load(platform::memory_order_relaxed) != used.generation;
 }
 
 void check_not_forked(const runtime_state& used) noexcept {

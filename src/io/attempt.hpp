@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "detail/system.hpp"
+#include "fiber/process_fork.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/io/descriptor.hpp"
 #include "pirn/io/stream.hpp"
@@ -28,6 +29,9 @@ PIRN_ABI_NAMESPACE_BEGIN
 class descriptor::operation_guard {
  public:
   explicit operation_guard(const descriptor& of) noexcept : of_(of) {
+    if (of_.is_inherited()) [[unlikely]] {
+      const_cast<descriptor&>(of).leave_parent();
+    }
     open_ = (of_.users_.fetch_add(one_user, platform::memory_order_acq_rel) & closed_bit) == 0;
   }
   ~operation_guard() { of_.users_.fetch_sub(one_user, platform::memory_order_acq_rel); }
@@ -110,6 +114,10 @@ inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
 }
 
 }  // namespace detail
+
+inline bool descriptor::is_inherited() const noexcept {
+  return process_.load(platform::memory_order_relaxed) != detail::process_forks.load(platform::memory_order_relaxed);
+}
 
 inline std::error_code descriptor::reason_to_refuse(const operation_guard& guard, io_direction direction,
                                                     platform::time_point deadline) noexcept {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <utility>
 
 #include "detail/system.hpp"
@@ -52,7 +53,10 @@ std::error_code poll_on_thread(int native, io_direction direction, platform::tim
 
 }  // namespace
 
-descriptor::descriptor(int native) noexcept : native_(native), users_(native >= 0 ? 0 : closed_bit) {}
+descriptor::descriptor(int native) noexcept
+    : native_(native),
+      process_(detail::process_forks.load(platform::memory_order_relaxed)),
+      users_(native >= 0 ? 0 : closed_bit) {}
 
 descriptor::descriptor(descriptor&& other) noexcept { take(other); }
 
@@ -64,7 +68,33 @@ descriptor& descriptor::operator=(descriptor&& other) noexcept {
   return *this;
 }
 
+void descriptor::leave_parent() noexcept {
+  constexpr unsigned under_way = ~0u;  // by another thread
+  unsigned before = process_.load(platform::memory_order_relaxed);
+  if (before == under_way || !process_.compare_exchange_strong(before, under_way, platform::memory_order_acquire)) {
+    while (process_.load(platform::memory_order_acquire) == under_way) {
+      platform::relax();
+    }
+    return;
+  }
+  // A thread of the parent may hold the locks for ever.
+  std::construct_at(&attaching_);
+  std::construct_at(&requests_);
+  users_.store(users_.load(platform::memory_order_relaxed) & closed_bit, platform::memory_order_relaxed);
+  handle_.store(nullptr, platform::memory_order_relaxed);
+  engine_.reset();
+  drained_tick_.store(no_tick, platform::memory_order_relaxed);
+  if (detail::multishot_receive* const from = receives_.load(platform::memory_order_relaxed)) {
+    from->leave_parent();
+  }
+  process_.store(detail::process_forks.load(platform::memory_order_relaxed), platform::memory_order_release);
+}
+
 void descriptor::take(descriptor& other) noexcept {
+  if (other.is_inherited()) [[unlikely]] {
+    other.leave_parent();
+  }
+  process_.store(other.process_.load(platform::memory_order_relaxed), platform::memory_order_relaxed);
   native_.store(other.native_.exchange(-1, platform::memory_order_relaxed), platform::memory_order_relaxed);
   handle_.store(other.handle_.exchange(nullptr, platform::memory_order_acq_rel), platform::memory_order_release);
   engine_ = std::exchange(other.engine_, {});
@@ -157,6 +187,9 @@ result<descriptor> descriptor::borrow(int native) noexcept {
 }
 
 void descriptor::close() noexcept {
+  if (is_inherited()) [[unlikely]] {
+    leave_parent();
+  }
   if ((users_.fetch_or(closed_bit, platform::memory_order_acq_rel) & closed_bit) != 0) {
     return;
   }

@@ -247,8 +247,12 @@ bool descriptor::ends_receiving() noexcept {
     return true;
   }
   from->waiters.lock();
+  if (from->is_of_parent()) [[unlikely]] {
+    from->waiters.unlock();
+    return true;
+  }
   from->end();
-  const bool ended = from->armed_in() == nullptr || from->is_of_parent();
+  const bool ended = from->armed_in() == nullptr;
   from->waiters.notify_all_and_unlock();
   return ended;
 }

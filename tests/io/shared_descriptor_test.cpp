@@ -1,4 +1,5 @@
-// Descriptors that are also used elsewhere: adopted descriptors that share an open file, and borrowed descriptors.
+// Descriptors that are also used elsewhere: adopted descriptors that share an open file, borrowed ones, and those of a
+// process that was forked.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -6,11 +7,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "pirn/fiber/runtime.hpp"
 #include "pirn/io/descriptor.hpp"
+#include "pirn/io/expert/stream_parts.hpp"
+#include "stack/support.hpp"
 
 namespace {
 
@@ -192,6 +196,85 @@ TEST(borrow, says_what_is_none_and_what_is_lent_already) {
     one.close();
     EXPECT_EQ(other.wait(io_direction::read, in(1ms)).error(), io_error::timed_out);
   });
+}
+
+// A child has the memory of its parent's descriptors, and shares their open files and engines with it.
+
+#if defined(PIRN_TSAN)
+#define SKIP_UNDER_TSAN() GTEST_SKIP() << "ThreadSanitizer itself ends a child of a process with threads"
+#else
+#define SKIP_UNDER_TSAN() static_cast<void>(0)
+#endif
+
+struct pair_of_ends {
+  pair_of_ends() {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    here = descriptor(ends[0]);
+    there = descriptor(ends[1]);
+  }
+  descriptor here, there;
+};
+
+struct inherited : testing::Test, pair_of_ends {
+  /// Runs a body in a child, which is to return 0.
+  static void run_in_child(const std::function<int()>& body) {
+    const stack_test::child_result of = stack_test::in_child([&] {
+      ::alarm(20);
+      return body();
+    });
+    EXPECT_TRUE(of.exited_with(0)) << of.status << of.error_output;
+  }
+  /// Reads a byte that a fiber sends meanwhile.
+  bool gets_a_byte() {
+    pirn::fiber sends = pirn::spawn([this] {
+      static_cast<void>(pirn::this_fiber::sleep_for(2ms));
+      static_cast<void>(there.write("x", 1));
+    });
+    return here.read(&byte, 1, in(10s)) == 1u && byte == 'x';
+  }
+
+  char byte = 0;
+};
+
+TEST_F(inherited, its_close_leaves_the_parent_its_reports) {
+  SKIP_UNDER_TSAN();
+  pirn::runtime runtime({.workers = 1});
+  runtime.run([&] { EXPECT_EQ(here.read(&byte, 1, in(1ms)).error(), io_error::timed_out); });  // attached now
+  run_in_child([&] {
+    here.close();
+    return 0;
+  });
+  runtime.run([&] { EXPECT_TRUE(gets_a_byte()); });
+}
+
+TEST_F(inherited, the_child_waits_by_a_runtime_of_its_own) {
+  SKIP_UNDER_TSAN();
+  pirn::runtime runtime({.workers = 1});
+  runtime.run([&] { EXPECT_EQ(here.read(&byte, 1, in(1ms)).error(), io_error::timed_out); });
+  run_in_child([&] {
+    pirn::runtime own({.workers = 1});
+    return own.run([&] { return gets_a_byte() ? 0 : 1; });
+  });
+  runtime.run([&] { EXPECT_TRUE(gets_a_byte()); });
+}
+
+TEST_F(inherited, its_close_waits_for_no_fiber_of_the_parent) {
+  SKIP_UNDER_TSAN();
+  for (const bool lends : {false, true}) {
+    pair_of_ends one;
+    pirn::runtime runtime({.workers = 1, .engine = pirn::engine_kind::epoll});
+    pirn::fiber reads = runtime.spawn([&] {
+      EXPECT_EQ(lends ? one.here.lend(in(10s))->bytes().size() : one.here.read(&byte, 1, in(10s)).value(), 1u);
+    });
+    runtime.run([] { static_cast<void>(pirn::this_fiber::sleep_for(2ms)); });
+    run_in_child([&] {
+      one.here.close();
+      return 0;
+    });
+    EXPECT_EQ(one.there.write("x", 1), 1u);
+    reads.join();
+  }
 }
 
 }  // namespace

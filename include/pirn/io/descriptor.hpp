@@ -134,6 +134,10 @@ class descriptor {
   /// Returns the readiness's tick if it can be relied on, otherwise `unknown_tick`.
   [[nodiscard]] std::uint32_t current_tick() const noexcept;
   void take(descriptor& other) noexcept;
+  /// Whether this process was made by fork since the last use: operations under way are those of its parent.
+  [[nodiscard]] bool is_inherited() const noexcept;
+  /// Forgets them, and the engine, which both processes share: an end of its reports would deprive the parent of them.
+  void leave_parent() noexcept;
 
   /// As `perform`.
   [[nodiscard]] result<std::int64_t> repeat(io_direction direction, platform::time_point deadline, syscall call,
@@ -165,6 +169,7 @@ class descriptor {
   [[nodiscard]] bool ends_receiving() noexcept;
 
   platform::atomic<int> native_{-1};
+  platform::signal_atomic<unsigned> process_{0};  ///< how often it was forked
   /// Bit 0: closed; from bit 1: the number of pending operations. No operation begins after the bit is set, and the
   /// descriptor is closed when none is left, so its number cannot be reused during an operation.
   mutable platform::atomic<std::uint32_t> users_{closed_bit};

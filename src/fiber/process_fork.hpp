@@ -1,0 +1,16 @@
+// How often the process was forked. Objects that know it can tell their own process from a child of it, which has their
+// memory, and none of the threads and fibers that use them.
+#pragma once
+
+#include "pirn/detail/platform.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
+
+/// The number of forks between the process that made its first runtime and this one.
+extern constinit platform::signal_atomic<unsigned> process_forks;
+
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
