@@ -36,7 +36,10 @@ direct_io::~direct_io() {
 
 bool direct_io::open() noexcept {
   if (context_ == 0 && !refused_) {
-    refused_ = ::syscall(SYS_io_setup, max_under_way, &context_) != 0;
+    // EAGAIN: other programs have all contexts at present (fs.aio-max-nr).
+    const bool failed = ::syscall(SYS_io_setup, max_under_way, &context_) != 0;
+    refused_ = failed && errno != EAGAIN;
+    return !failed;
   }
   return !refused_;
 }
@@ -74,13 +77,14 @@ bool direct_io::has_ended() const noexcept {
 
 std::size_t direct_io::reap() noexcept {
   const unsigned before = under_way_;
-  while (under_way_ != 0 && has_ended()) {
+  for (bool more = true; more && under_way_ != 0 && has_ended();) {
     ::io_event events[32];
     ::timespec at_once{};
     const long count = ::syscall(SYS_io_getevents, context_, 0, std::size(events), events, &at_once);
     if (count < 0 && errno != EINTR) {
       platform::refused("io_getevents", errno, "requests that were begun would never end");
     }
+    more = count < 0 || count == std::ssize(events);  // where the ring cannot be read, it does not say so
     for (long i = 0; i < count; ++i) {
       --under_way_;
       reinterpret_cast<completion*>(events[i].data)->complete(static_cast<std::int32_t>(events[i].res));
