@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -311,6 +312,9 @@ class operation_runner {
   [[nodiscard]] std::error_code begin(std::optional<descriptor::operation_guard>& guard) const noexcept {
     if (op_.on_ != nullptr && !guard.emplace(*op_.on_)) {
       return io_error::closed;
+    }
+    if (op_.offset_ > std::uint64_t{std::numeric_limits<::off_t>::max()}) {
+      return std::make_error_code(std::errc::invalid_argument);  // some calls take -1 for the position of the file
     }
     return reason_to_stop(deadline_);
   }

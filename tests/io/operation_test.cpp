@@ -199,6 +199,9 @@ TEST(file_operation, bytes_are_written_and_read_at_positions) {
     EXPECT_EQ(left + right.substr(0, 3), "bcdef");
     EXPECT_EQ(perform(operation::read_at(file, into, 4, pirn::page_cache::bypass)), 5);
     EXPECT_EQ(perform(operation::read_at(file, into, 9)), 0);
+    const std::uint64_t position_of_the_file = ~std::uint64_t{0};  // to some calls of the kernel
+    EXPECT_EQ(perform(operation::read_at(file, into, position_of_the_file)).error(), std::errc::invalid_argument);
+    EXPECT_EQ(perform(operation::write_at(file, from, position_of_the_file)).error(), std::errc::invalid_argument);
     EXPECT_EQ(perform(operation::sync(file)), 0);
     EXPECT_EQ(perform(operation::sync(file, pirn::sync_scope::data)), 0);
     struct ::statx about{};
