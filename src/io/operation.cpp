@@ -339,7 +339,9 @@ class operation_runner {
         note_received(outcome);
       }
       if (outcome != -EINTR) {
-        return cached && (outcome == -EOPNOTSUPP || outcome == -ENOSYS) ? -EAGAIN : outcome;
+        // EPERM and EACCES: a sandbox may not know the call. If they are of the file, the next attempt says so.
+        const bool is_refused = outcome == -EOPNOTSUPP || outcome == -ENOSYS || outcome == -EPERM || outcome == -EACCES;
+        return cached && is_refused ? -EAGAIN : outcome;
       }
     }
   }

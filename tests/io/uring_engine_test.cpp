@@ -329,6 +329,47 @@ TEST_F(uring_death, a_container_refuses_it) {
   }
 }
 
+// Such a profile is older than the call.
+TEST_F(uring_death, files_are_read_where_a_container_refuses_preadv2) {
+  if (!pirn_test::can_refuse_calls()) {
+    GTEST_SKIP() << "no seccomp filters here";
+  }
+  for (const engine_kind each : {engine_kind::epoll, engine_kind::uring}) {
+    EXPECT_EXIT(
+        {
+          pirn_test::refuse_calls({SYS_preadv2}, EPERM);
+          pirn::runtime({.workers = 1, .engine = each}).run([] {
+            descriptor file(static_cast<int>(perform(operation::open("/tmp", O_RDWR | O_TMPFILE, 0600)).value()));
+            std::string text = "abc";
+            const ::iovec parts[] = {part(text)};
+            EXPECT_EQ(perform(operation::write_at(file, parts, 0)), 3);
+            EXPECT_EQ(perform(operation::read_at(file, parts, 0)), 3);
+          });
+          std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+        },
+        testing::ExitedWithCode(0), "");
+  }
+}
+
+TEST_F(uring_death, no_engine_takes_the_number_of_a_standard_descriptor) {
+  for (const engine_kind each : {engine_kind::epoll, engine_kind::uring}) {
+    EXPECT_EXIT(
+        {
+          for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+            ::close(standard);
+          }
+          int open = 0;
+          pirn::runtime({.workers = 2, .engine = each}).run([&] {
+            for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+              open += ::fcntl(standard, F_GETFD) < 0 ? 0 : 1;
+            }
+          });
+          std::_Exit(open);
+        },
+        testing::ExitedWithCode(0), "");
+  }
+}
+
 #if defined(PIRN_TSAN)
 
 /// Performs `into_memory` while a thread writes to the memory, which ThreadSanitizer has to report.
