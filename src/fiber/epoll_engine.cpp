@@ -1,6 +1,7 @@
 // The engine that uses epoll, and an eventfd for notifications.
 #include "fiber/epoll_engine.hpp"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,6 +13,17 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
+
+int beyond_standards(int made) noexcept {
+  if (made < 0 || made > STDERR_FILENO) {
+    return made;
+  }
+  const int moved = ::fcntl(made, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  ::close(made);
+  errno = error;
+  return moved;
+}
 
 owned_descriptor::~owned_descriptor() {
   if (value_ >= 0) {
@@ -31,7 +43,9 @@ owned_descriptor::~owned_descriptor() {
 }
 
 epoll_engine::epoll_engine(half has)
-    : engine(has), epoll_(::epoll_create1(EPOLL_CLOEXEC)), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : engine(has),
+      epoll_(beyond_standards(::epoll_create1(EPOLL_CLOEXEC))),
+      event_(beyond_standards(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
   if (epoll_.get() < 0 || event_.get() < 0) {
     throw std::system_error(errno, std::system_category(), "pirn: cannot create an epoll engine");
   }

@@ -11,6 +11,10 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
+/// Moves a descriptor beyond the three standard ones, if it is one of them, since the program was started without: what
+/// it prints would go there. Returns -1, with errno, if that fails or it is negative.
+[[nodiscard]] int beyond_standards(int made) noexcept;
+
 /// A descriptor that is closed with its owner.
 class owned_descriptor {
  public:

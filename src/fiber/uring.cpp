@@ -11,6 +11,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "fiber/epoll_engine.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace uring {
@@ -100,6 +102,9 @@ features features_left() noexcept {
     bool features::* which;
   } names[] = {
       {"all", &features::available},
+      {"submit_all", &features::submit_all},
+      {"skip_success", &features::skip_success},
+      {"coop_taskrun", &features::coop_taskrun},
       {"single_issuer", &features::single_issuer},
       {"defer_taskrun", &features::defer_taskrun},
       {"no_sqarray", &features::no_sqarray},
@@ -134,10 +139,13 @@ bool ring::open(const features& wanted, const char*& why) noexcept {
   // The newest flags are given up first. An unknown one is EINVAL.
   for (;;) {
     made = {};
-    made.flags = setup_clamp | setup_submit_all | (has_.single_issuer ? setup_single_issuer | setup_r_disabled : 0) |
-                 (has_.defer_taskrun ? setup_defer_taskrun : setup_coop_taskrun) | setup_taskrun_flag |
+    made.flags = setup_clamp | (has_.submit_all ? setup_submit_all : 0) |
+                 (has_.single_issuer ? setup_single_issuer | setup_r_disabled : 0) |
+                 (has_.defer_taskrun  ? setup_defer_taskrun | setup_taskrun_flag
+                  : has_.coop_taskrun ? setup_coop_taskrun | setup_taskrun_flag
+                                      : 0) |
                  (has_.no_sqarray ? setup_no_sqarray : 0);
-    descriptor_ = static_cast<int>(::syscall(call_setup, wanted_entries, &made));
+    descriptor_ = detail::beyond_standards(static_cast<int>(::syscall(call_setup, wanted_entries, &made)));
     if (descriptor_ >= 0 || errno != EINVAL) {
       break;
     }
@@ -147,6 +155,10 @@ bool ring::open(const features& wanted, const char*& why) noexcept {
       has_.defer_taskrun = false;
     } else if (has_.single_issuer) {
       has_.single_issuer = false;
+    } else if (has_.coop_taskrun) {
+      has_.coop_taskrun = false;
+    } else if (has_.submit_all) {
+      has_.submit_all = false;
     } else {
       break;
     }
@@ -155,15 +167,17 @@ bool ring::open(const features& wanted, const char*& why) noexcept {
     const int error = errno;
     why = error == ENOSYS   ? "the kernel has no io_uring"
           : error == EPERM  ? "io_uring is forbidden (by kernel.io_uring_disabled, or by the container)"
-          : error == EINVAL ? "the kernel's io_uring is too old: Linux 5.19 is needed"
+          : error == EINVAL ? "the kernel's io_uring is too old: Linux 5.11 is needed"
+          : error == ENOMEM ? "the kernel has no memory for a ring (RLIMIT_MEMLOCK)"
                             : "the kernel refuses a ring";
     return false;
   }
-  constexpr std::uint32_t needed = feature_single_mmap | feature_no_drop | feature_ext_arg | feature_skip_success;
+  constexpr std::uint32_t needed = feature_single_mmap | feature_no_drop | feature_ext_arg;
   if ((made.features & needed) != needed) {
-    why = "the kernel's io_uring is too old: Linux 5.19 is needed";
+    why = "the kernel's io_uring is too old: Linux 5.11 is needed";
     return false;
   }
+  has_.skip_success = has_.skip_success && (made.features & feature_skip_success) != 0;
   has_.no_iowait = has_.no_iowait && (made.features & feature_no_iowait) != 0;
   const std::size_t sq_end = made.sq.array + (has_.no_sqarray ? 0 : made.sq_entries * sizeof(std::uint32_t));
   queues_size_ = std::max<std::size_t>(sq_end, made.cq.entries + made.cq_entries * sizeof(completion_entry));
@@ -175,6 +189,7 @@ bool ring::open(const features& wanted, const char*& why) noexcept {
   if (queues_ == MAP_FAILED || entries == MAP_FAILED) {
     why = "there is no memory for a ring";
     queues_ = queues_ == MAP_FAILED ? nullptr : queues_;
+    submissions_ = entries == MAP_FAILED ? nullptr : static_cast<submission*>(entries);
     return false;
   }
   submissions_ = static_cast<submission*>(entries);
@@ -200,9 +215,10 @@ bool ring::open(const features& wanted, const char*& why) noexcept {
 }
 
 ring::~ring() {
-  if (registered_ >= 0) {
+  // The number is one of that thread's table, which ends with the thread. In another one it may be another ring's.
+  if (registered_ >= 0 && enabled_by_ == ::gettid()) {
     ring_update which{static_cast<std::uint32_t>(registered_), 0, 0};
-    static_cast<void>(register_call(descriptor_, unregister_ring_fds, &which, 1));  // fails in another thread
+    static_cast<void>(register_call(descriptor_, unregister_ring_fds, &which, 1));
   }
   if (submissions_ != nullptr) {
     ::munmap(submissions_, submissions_size_);
@@ -222,6 +238,7 @@ int ring::enable() noexcept {
   ring_update place{~0u, 0, static_cast<std::uint64_t>(descriptor_)};
   if (has_.registered_ring && register_call(descriptor_, register_ring_fds, &place, 1) == 1) {
     registered_ = static_cast<int>(place.offset);
+    enabled_by_ = ::gettid();
   } else {
     has_.registered_ring = false;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include <cstddef>
@@ -73,6 +74,9 @@ static_assert(sizeof(provided_buffer) == 16);
 /// Features that a kernel may lack. PIRN_URING_WITHOUT names those that a test masks.
 struct features {
   bool available = true;          ///< whether rings can be made at all
+  bool submit_all = true;         ///< 5.18
+  bool skip_success = true;       ///< 5.17
+  bool coop_taskrun = true;       ///< 5.19
   bool single_issuer = true;      ///< 6.0
   bool defer_taskrun = true;      ///< 6.1
   bool no_sqarray = true;         ///< 6.6
@@ -138,7 +142,8 @@ class ring {
 
  private:
   int descriptor_ = -1;
-  int registered_ = -1;  ///< its number for the thread that has enabled it
+  int registered_ = -1;  ///< its number for the thread that has enabled it, which is
+  ::pid_t enabled_by_ = 0;
   features has_;
   void* queues_ = nullptr;
   std::size_t queues_size_ = 0;

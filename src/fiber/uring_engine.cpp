@@ -37,20 +37,23 @@ class uring_engine final : public epoll_engine {
   std::size_t poll(platform::time_point deadline) noexcept override {
     forget_detached();
     begin_in_this_thread();
+    ended_ = 0;
     cancel_ended();
+    if (!watched_) {
+      watch_readiness();
+    }
     ::timespec limit{};
     if (deadline != platform::never) {
       limit = time_until(deadline);
     }
-    const bool wait = !ready_ && (deadline == platform::never || limit.tv_sec != 0 || limit.tv_nsec != 0);
-    if (!watched_) {
-      watch_readiness();
-    }
-    std::size_t events = 0;
+    // A full ring has made these requests enter the kernel, and fibers may be ready since.
+    const bool wait =
+        !ready_ && ended_ == 0 && (deadline == platform::never || limit.tv_sec != 0 || limit.tv_nsec != 0);
     if (wait || ring_.pending() != 0 || ring_.has_news()) {
       enter(wait && !ring_.has_completions(), deadline == platform::never ? nullptr : &limit);
-      events = reap();
+      reap();
     }
+    std::size_t events = ended_;
     if (ready_) {
       const ::timespec at_once{};
       const std::size_t signalled = signal_events(&at_once);
@@ -176,7 +179,7 @@ class uring_engine final : public epoll_engine {
     const std::uint64_t tag = tag_of(index);
     uring::submission& to = next();
     to.opcode = uring::op_async_cancel;
-    to.flags = uring::skip_success;
+    to.flags = ring_.has().skip_success ? uring::skip_success : 0;
     to.address = tag;
     to.user_data = tag_of_cancel;  // it fails if the request has just ended, or runs and may end soon
   }
@@ -214,14 +217,11 @@ class uring_engine final : public epoll_engine {
     return *place;
   }
 
-  /// Returns the number of completions.
-  std::size_t reap() noexcept {
-    std::size_t count = 0;
-    ring_.reap([this, &count](const uring::completion_entry& entry) {
-      ++count;
+  void reap() noexcept {
+    ring_.reap([this](const uring::completion_entry& entry) {
+      ++ended_;
       conclude(entry);
     });
-    return count;
   }
 
   void enter(bool wait, const ::timespec* limit) noexcept {
@@ -323,6 +323,7 @@ class uring_engine final : public epoll_engine {
   std::uint32_t armed_ = 0;  ///< multishot receives
   bool receive_is_known_ = false;
   std::uint32_t free_ = none;
+  std::size_t ended_ = 0;        ///< completions since the last poll began
   std::uint32_t held_back_ = 0;  ///< requests of files since the kernel was entered
   bool begun_ = false;
   bool watched_ = false;  ///< the ring reports when the epoll instance becomes ready

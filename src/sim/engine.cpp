@@ -129,8 +129,8 @@ class sim_engine final : public engine {
   struct entry {
     completion* of;
     detail::multishot_receive* receive;
-    std::uint32_t slot;    ///< of one that is under way; the next request has it again
-    std::uint32_t number;  ///< of this request alone
+    std::uint32_t slot;                          ///< of one that is under way; the next request has it again
+    std::uint32_t number;                        ///< of this request alone
     platform::time_point due = platform::never;  ///< of a file's request: when the disk carries it out
   };
   using place = std::list<entry>::iterator;

@@ -146,10 +146,26 @@ TEST_P(masked, everything_works) {
   use_everything();
 }
 
+TEST_P(masked, a_ring_survives_the_end_of_another_runtime) {
+  const variable without("PIRN_URING_WITHOUT", GetParam());
+  pirn::runtime runtime({.workers = 1, .engine = engine_kind::uring});
+  runtime.run([] {
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
+    pirn::runtime({.workers = 1, .engine = engine_kind::uring}).run([] {
+      EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
+    });
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(uring, masked,
-                         testing::Values("", "single_issuer", "defer_taskrun", "no_sqarray", "registered_ring",
-                                         "no_iowait", "multishot_poll", "send", "multishot_receive", "all",
-                                         "single_issuer,no_sqarray,registered_ring,no_iowait,multishot_poll"));
+                         testing::Values("", "submit_all", "skip_success", "coop_taskrun", "single_issuer",
+                                         "defer_taskrun", "no_sqarray", "registered_ring", "no_iowait",
+                                         "multishot_poll", "send", "multishot_receive", "all",
+                                         "single_issuer,no_sqarray,registered_ring,no_iowait,multishot_poll",
+                                         // as Linux 5.15
+                                         "submit_all,skip_success,coop_taskrun,single_issuer,no_sqarray,"
+                                         "registered_ring,no_iowait,multishot_receive"));
 
 TEST(uring, a_dump_says_which_engine_runs_and_why) {
   const variable none("PIRN_ENGINE", nullptr);
@@ -459,8 +475,17 @@ TEST_F(uring_death, a_request_in_a_forked_process_is_diagnosed) {
       {
         pirn::runtime runtime({.workers = 1, .engine = engine_kind::uring});
         runtime.run([] {
+          descriptor file(static_cast<int>(perform(operation::open("/tmp", O_RDWR | O_TMPFILE, 0600)).value()));
+          const auto read = [&] {
+            char byte;
+            const ::iovec into{&byte, 1};
+            static_cast<void>(perform(operation::read_at(file, {&into, 1}, 0, pirn::page_cache::bypass)));
+          };
+          // Three requests wait until there are four, or for a tick.
+          pirn::fiber waiting[] = {pirn::spawn(read), pirn::spawn(read), pirn::spawn(read)};
+          pirn::this_fiber::yield();
           if (::fork() == 0) {
-            descriptor file(static_cast<int>(perform(operation::open("/tmp", O_RDWR | O_TMPFILE, 0600)).value()));
+            read();
             ::_exit(0);
           }
           int status = 0;

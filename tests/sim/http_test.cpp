@@ -252,9 +252,9 @@ void begins_as_it_is_chosen(bool early) {
     for (char byte; !is_yes(first); first += byte) {
       sim::check(kept.read_exactly(&byte, 1).has_value(), "there is nobody else yet");
     }
-    fiber other = spawn([] { sim::check(is_yes(ask(get)), "it finds room in the end"); });
     const std::size_t before = early ? again.size() / 2 : 0;
     const bool written = before == 0 || kept.write(again.substr(0, before)).has_value();
+    fiber other = spawn([] { sim::check(is_yes(ask(get)), "it finds room in the end"); });
     for (int turns = 0; turns < 30 && server.statistics().accepted < 2; ++turns) {
       this_fiber::yield();  // a limited number of turns: a schedule might never get there
     }
