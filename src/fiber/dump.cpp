@@ -139,6 +139,11 @@ void dump_runtime(const registered_runtime& r, int descriptor, worker* own, cons
     out.number(r.state->statistics().live_fibers).text(" fibers\n");
     const engine_choice& used = r.state->engine_used;
     out.text("  engine: ").text(used.name).text(" (").text(used.why).text(")\n").flush();
+    for (unsigned i = 0; i < r.worker_count; ++i) {
+      if (used.completes && !r.workers[i]->io->completes()) {
+        out.text("  worker ").number(i).text(" has epoll, since the kernel refused another ring\n").flush();
+      }
+    }
   }
   asked_descriptor = descriptor;
   for (unsigned i = 0; i < r.worker_count; ++i) {

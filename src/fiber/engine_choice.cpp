@@ -21,9 +21,9 @@ std::unique_ptr<engine> make_uring_or_epoll_engine() {
 
 engine_choice choose_engine(runtime_options& options) {
   if (options.make_engine) {
-    return {"of the program", "runtime_options::make_engine", false};
+    return {.name = "of the program", .why = "runtime_options::make_engine", .known = false};
   }
-  engine_choice chosen{"epoll", "runtime_options::engine"};
+  engine_choice chosen{.name = "epoll", .why = "runtime_options::engine"};
   engine_kind kind = options.engine;
   if (kind == engine_kind::automatic) {
     const char* const named = std::getenv("PIRN_ENGINE");
@@ -42,6 +42,7 @@ engine_choice choose_engine(runtime_options& options) {
       chosen.why = refusal;
     } else {
       chosen.name = "io_uring";
+      chosen.completes = true;
       options.make_engine = make_uring_or_epoll_engine;
     }
   }

@@ -11,7 +11,8 @@ namespace detail {
 struct engine_choice {
   const char* name;
   const char* why;
-  bool known = true;  ///< whether only descriptors, requests and timers wake through it
+  bool completes = false;  ///< whether its engines are to have the completion half
+  bool known = true;       ///< whether only descriptors, requests and timers wake through it
 };
 
 /// Chooses an engine and makes `options.make_engine` make it. Throws std::system_error if PIRN_ENGINE names none.
