@@ -102,8 +102,11 @@ std::error_code accept_loop::wait_for_place(tcp_listener& from, owner& each, pla
       pauses.fetch_add(1, platform::memory_order_relaxed);
     }
     each.make_room();
-    // A connection may become suitable for `make_room` only later.
-    const platform::time_point until = limits_.makes_room ? std::min(deadline, after(limits_.longest_pause)) : deadline;
+    if (!from.is_open()) {
+      return io_error::closed;
+    }
+    // A close of the listener wakes no fiber here. And a connection may become suitable for `make_room` only later.
+    const platform::time_point until = std::min(deadline, after(limits_.longest_pause));
     ended.lock();
     if (open_ < limits_.max_connections) {
       ended.unlock();

@@ -90,6 +90,15 @@ TEST(acceptor, a_deadline_and_a_close_end_it) {
     ASSERT_TRUE(pirn::this_fiber::sleep_for(5ms));
     listener.close();
     accepting.join();
+    listener = tcp_listener::listen(loopback()).value();
+    acceptor full({.max_connections = 1});
+    accepting = pirn::spawn([&] { EXPECT_EQ(full.run(listener, echo), io_error::closed); });
+    auto first = tcp_stream::connect(*listener.local_endpoint(), in(long_enough)).value();
+    EXPECT_TRUE(echoes(first));
+    auto queued = tcp_stream::connect(*listener.local_endpoint(), in(long_enough)).value();
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(5ms));
+    listener.close();
+    accepting.join();
     acceptor elsewhere({.fibers = {.worker = 1}});
     EXPECT_EQ(elsewhere.run(listener, echo), std::errc::invalid_argument);
   });
