@@ -28,6 +28,14 @@ bool speaks_to_itself(const tcp_stream& stream, std::uint16_t port) noexcept {
   return own && own->port == port && stream.remote_endpoint() == own;
 }
 
+/// Whether neither side can send anything any more.
+bool is_over(int native) noexcept {
+  ::tcp_info about{};
+  ::socklen_t size = sizeof about;
+  return platform::system::getsockopt(native, IPPROTO_TCP, TCP_INFO, &about, &size) == 0 &&
+         about.tcpi_state == TCP_CLOSE;
+}
+
 result<> set_sizes(const descriptor& socket, int receive, int send) noexcept {
   const detail::option sizes[] = {{receive != 0, SOL_SOCKET, SO_RCVBUF, receive},
                                   {send != 0, SOL_SOCKET, SO_SNDBUF, send}};
@@ -188,11 +196,16 @@ result<std::size_t> tcp_stream::unacknowledged() noexcept {
   int bytes = 0;
   const descriptor::syscall call = [](int native, void* argument) noexcept -> std::int64_t {
     // SIOCOUTQ still counts bytes that a reset has left unacknowledged.
+    auto* const bytes = static_cast<int*>(argument);
     pollfd interest{native, 0, 0};
-    if (platform::system::poll(&interest, 1, 0) > 0 && (interest.revents & POLLERR) != 0) {
+    const bool has_news = platform::system::poll(&interest, 1, 0) > 0;
+    if (has_news && (interest.revents & POLLERR) != 0) {
       return -ECONNRESET;
     }
-    return result_of_call(platform::system::ioctl(native, SIOCOUTQ, static_cast<int*>(argument)));
+    const std::int64_t asked = result_of_call(platform::system::ioctl(native, SIOCOUTQ, bytes));
+    // A call that reported the reset has taken the error.
+    const bool is_reset = asked >= 0 && *bytes > 0 && has_news && (interest.revents & POLLHUP) != 0 && is_over(native);
+    return is_reset ? -ECONNRESET : asked;
   };
   if (const auto done = socket_.invoke(call, &bytes); !done) {
     return fail(done.error());

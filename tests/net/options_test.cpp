@@ -115,9 +115,15 @@ TEST(tcp_options, lingers_no_longer_than_its_deadline_a_stop_or_a_reset) {
     EXPECT_EQ(c.client.linger(2ms).error(), io_error::timed_out);
     stop_while_blocked([&] { EXPECT_EQ(c.client.linger().error(), io_error::stopped); });
     pirn::fiber lingering = pirn::spawn([&] { EXPECT_EQ(c.client.linger().error(), std::errc::connection_reset); });
+    pirn::fiber reading = pirn::spawn([&] {
+      char byte;
+      EXPECT_EQ(c.client.read(&byte, 1).error(), std::errc::connection_reset);
+    });
     ASSERT_TRUE(pirn::this_fiber::sleep_for(2ms));
     c.server.close_with_reset();
+    reading.join();
     lingering.join();
+    EXPECT_EQ(c.client.unacknowledged().error(), std::errc::connection_reset);
   });
 }
 
