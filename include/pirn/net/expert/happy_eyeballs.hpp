@@ -19,7 +19,7 @@ struct connect_error {
     endpoint to;           ///< the address
     std::error_code code;  ///< why it was not this one
   };
-  std::error_code code;           ///< of the look-up, the stop or the deadline; otherwise of the first attempt
+  std::error_code code;                ///< of the look-up, the stop or the deadline; otherwise of the first attempt
   std::vector<attempt> attempts = {};  ///< those that have failed, in the order of their ends
   std::string host = {};               ///< that `resolver::connect` looked up
 
