@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/fiber/expert/engine.hpp"
 
 namespace pirn {
@@ -86,6 +87,9 @@ PIRN_NOINLINE void end_receive_buffer(arrived_bytes& of) noexcept {
 }
 
 multishot_receive::~multishot_receive() {
+  if (to_be_ended) [[unlikely]] {
+    fail_contract("the bytes of a socket are destroyed while their engine is to end its receive");
+  }
   while (first_ != nullptr) {
     end_receive_buffer(*std::exchange(first_, first_->next));
   }
