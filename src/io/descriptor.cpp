@@ -187,11 +187,17 @@ result<descriptor> descriptor::borrow(int native) noexcept {
 }
 
 void descriptor::close() noexcept {
+  if (const int native = end(); native >= 0) {
+    platform::system::close(native);
+  }
+}
+
+int descriptor::end() noexcept {
   if (is_inherited()) [[unlikely]] {
     leave_parent();
   }
   if ((users_.fetch_or(closed_bit, platform::memory_order_acq_rel) & closed_bit) != 0) {
-    return;
+    return -1;
   }
   // No receive is armed once there are no users, so this is the order of the questions.
   while (users_.load(platform::memory_order_acquire) != closed_bit || !ends_receiving()) {
@@ -207,15 +213,13 @@ void descriptor::close() noexcept {
       }
     }
     if (detail::fibers_are_left()) [[unlikely]] {
-      return;  // one of them may be this caller, which never leaves; the kernel closes it soon
+      return -1;  // one of them may be this caller, which never leaves; the kernel closes it soon
     }
     let_others_end_it();
   }
   const bool ours = !std::exchange(borrowed_, false);
   const int native = release();
-  if (native >= 0 && ours) {
-    platform::system::close(native);
-  }
+  return ours ? native : -1;
 }
 
 int descriptor::release() noexcept {

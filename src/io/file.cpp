@@ -13,6 +13,7 @@
 
 #include "detail/system.hpp"
 #include "io/attempt.hpp"
+#include "io/may_block.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -51,7 +52,37 @@ file_result<> as_void(const result<std::int64_t>& done, const char* action, std:
   return {};
 }
 
+/// Whether the last close of a file may take long: one without a name gives its blocks back then, and some file systems
+/// write what was written to it.
+bool may_close_slowly(int native, bool writable) noexcept {
+  struct ::statx about{};
+  return writable ||
+         platform::system::statx(native, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &about) != 0 ||
+         about.stx_nlink == 0;
+}
+
 }  // namespace
+
+file& file::operator=(file&& other) noexcept {
+  if (this != &other) {
+    close();
+    opened_ = std::move(other.opened_);
+    path_ = std::move(other.path_);
+    writable_ = other.writable_;
+    append_ = other.append_;
+    direct_ = other.direct_;
+  }
+  return *this;
+}
+
+void file::close() noexcept {
+  const int native = opened_.end();
+  if (native < 0) {
+    return;
+  }
+  const auto last = [native]() noexcept { platform::system::close(native); };
+  may_close_slowly(native, writable_) ? detail::call_in_pool(last) : last();
+}
 
 file_result<file> file::open(std::string_view path, const options& how, time_limit deadline) noexcept {
   auto copy = copy_of(path, "open");
@@ -65,6 +96,7 @@ file_result<file> file::open(std::string_view path, const options& how, time_lim
   file made;
   made.opened_ = descriptor(static_cast<int>(*opened));
   made.path_ = std::move(*copy);
+  made.writable_ = how.access != access::read;
   made.append_ = how.append;
   made.direct_ = how.direct;
   return made;
@@ -82,6 +114,7 @@ file_result<file> file::temporary(std::string_view folder, time_limit deadline) 
   file made;
   made.opened_ = descriptor(static_cast<int>(*opened));
   made.path_ = std::move(*copy);
+  made.writable_ = true;
   return made;
 }
 

@@ -60,6 +60,7 @@ struct ::statx about(const inode& of) noexcept {
   made.stx_mask = STATX_BASIC_STATS;
   made.stx_mode = static_cast<std::uint16_t>(of.directory ? S_IFDIR | 0777 : S_IFREG | 0666);
   made.stx_size = of.bytes.size();
+  made.stx_nlink = 1;  // the close of one without a name is as quick here
   made.stx_ino = of.number;
   return made;
 }

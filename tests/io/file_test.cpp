@@ -12,7 +12,10 @@
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +25,7 @@
 #include "pirn/io/any_stream.hpp"
 #include "pirn/io/buffered_reader.hpp"
 #include "pirn/io/copy.hpp"
+#include "stack/support.hpp"
 
 namespace {
 
@@ -277,6 +281,82 @@ TEST(file, a_stop_is_noticed) {
     other.join();
     EXPECT_EQ(f.size().value(), 0u);
   });
+}
+
+bool is_closed(int native) { return ::fcntl(native, F_GETFD) < 0; }
+
+/// Calls `ends`, which ends the use of a file of that number. Returns whether another fiber of the worker ran
+/// meanwhile.
+bool lets_others_run(int native, const std::function<void()>& ends) {
+  bool other_has_run = false;
+  pirn::fiber other = pirn::spawn([&] { other_has_run = true; });
+  ends();
+  const bool found = other_has_run;
+  EXPECT_TRUE(is_closed(native));
+  other.join();
+  return found;
+}
+
+TEST(file, a_close_that_may_take_long_stops_no_worker) {
+  pirn::runtime({.workers = 1}).run([] {
+    const folder in;
+    std::optional<file> f = file::temporary(in.path).value();
+    EXPECT_TRUE(lets_others_run(f->native(), [&] { f->close(); }));
+    EXPECT_FALSE(lets_others_run(-1, [&] { f->close(); })) << "it is closed already";
+    f = file::temporary(in.path).value();
+    EXPECT_TRUE(lets_others_run(f->native(), [&] { f.reset(); }));
+    f = file::temporary(in.path).value();
+    EXPECT_TRUE(lets_others_run(f->native(), [&] { *f = file(); }));
+    const std::string path = in.path + "/a";
+    f = file::open(path, to_write).value();
+    EXPECT_TRUE(lets_others_run(f->native(), [&] { f->close(); })) << "it may have to be written";
+    f = file::open(path).value();
+    EXPECT_FALSE(lets_others_run(f->native(), [&] { f->close(); })) << "a pool costs more than this close";
+    f = file::open(path).value();
+    std::filesystem::remove(path);
+    EXPECT_TRUE(lets_others_run(f->native(), [&] { f->close(); })) << "its blocks are given back";
+  });
+}
+
+TEST(file, is_closed_by_an_exception_and_after_a_stop) {
+  pirn::runtime({.workers = 1}).run([] {
+    int native = -1;
+    const auto throws = [&] {
+      const file f = file::temporary().value();
+      native = f.native();
+      throw std::runtime_error("thrown");
+    };
+    EXPECT_THROW(throws(), std::runtime_error);
+    EXPECT_TRUE(is_closed(native));
+    pirn::fiber stopped = pirn::spawn([&] {
+      const file f = file::temporary().value();
+      native = f.native();
+      EXPECT_FALSE(pirn::this_fiber::sleep_for(10s));
+    });
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(5ms));
+    stopped.request_stop();
+    stopped.join();
+    EXPECT_TRUE(is_closed(native));
+  });
+}
+
+TEST(file, is_closed_where_no_thread_is_to_be_had) {
+  file f = file::temporary().value();
+  file other = file::temporary().value();
+  const int natives[] = {f.native(), other.native()};
+  pirn::runtime({.workers = 1, .max_blocking_threads = 0}).run([&] { f.close(); });
+  EXPECT_TRUE(is_closed(natives[0]));
+#if !defined(PIRN_TSAN)  // it ends a child of a process with threads itself
+  pirn::runtime({.workers = 1}).run([&] {
+    const auto child = stack_test::in_child([&] {
+      ::alarm(20);
+      other.close();
+      return is_closed(natives[1]) ? 0 : 1;
+    });
+    EXPECT_TRUE(child.exited_with(0)) << child.status << child.error_output;
+  });
+#endif
+  EXPECT_FALSE(is_closed(natives[1]));
 }
 
 }  // namespace

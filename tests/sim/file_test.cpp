@@ -215,6 +215,21 @@ TEST(file, a_close_ends_a_write) {
       {.preemptions = 1, .faults = {.short_transfers = true, .slow_disk = true}});
 }
 
+TEST(file, a_close_beside_a_stop_and_another_close_is_made) {
+  expect_passes_with_both(
+      [](engine_kind by) {
+        sim::disk disk;  // its end looks for open files
+        auto f = file::open("/sim/f", to_write).value();
+        pirn_test::run_beside(
+            by, [&] { f.close(); },
+            [&](fiber& closer) {
+              closer.request_stop();
+              f.close();
+            });
+      },
+      {.preemptions = 1});
+}
+
 TEST(file, of_two_callers_one_is_stopped_and_the_file_closed) {
   expect_passes_with_both(
       [](engine_kind by) {

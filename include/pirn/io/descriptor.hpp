@@ -104,6 +104,7 @@ class descriptor {
   [[nodiscard]] result<std::int64_t> invoke(syscall call, void* argument) const noexcept;
 
  private:
+  friend class file;
   friend class operation_runner;
   class operation_guard;
   static constexpr std::uint32_t closed_bit = 1;
@@ -138,6 +139,8 @@ class descriptor {
   [[nodiscard]] bool is_inherited() const noexcept;
   /// Forgets them, and the engine, which both processes share: an end of its reports would deprive the parent of them.
   void leave_parent() noexcept;
+  /// As `close`, but leaves the last call to the caller: returns the number to close, or -1.
+  [[nodiscard]] int end() noexcept;
 
   /// As `perform`.
   [[nodiscard]] result<std::int64_t> repeat(io_direction direction, platform::time_point deadline, syscall call,

@@ -48,6 +48,10 @@ class file {
 
   /// Makes a closed file: every call fails with io_error::closed.
   file() noexcept = default;
+  file(file&& other) noexcept = default;
+  /// Closes the file that it has, as `close`, and takes over the other.
+  file& operator=(file&& other) noexcept;
+  ~file() { close(); }
   /// Opens a file. Never waits for the other end of a named pipe.
   [[nodiscard]] static file_result<file> open(std::string_view path, const options& how,
                                               time_limit deadline = platform::never) noexcept;
@@ -96,8 +100,12 @@ class file {
   /// Does not suspend.
   [[nodiscard]] bool is_same(const file& other) const noexcept;
 
-  /// Ends later calls with io_error::closed, waits for those under way, then closes.
-  void close() noexcept { opened_.close(); }
+  /// Ends later calls with io_error::closed, waits for those under way, then closes. So do the destructor and a move to
+  /// an open file. Suspension point that neither a stop nor a deadline ends, so not to be reached with a std::mutex
+  /// held: the kernel's call runs in the blocking pool, which costs some 10 us, if the file was open for writing or has
+  /// no name any more. Such a close may write what was written to the file, or free its blocks, 70 ms for 1 GiB. It
+  /// runs on the calling thread for another file, on a plain thread, and if the pool has no thread for it.
+  void close() noexcept;
   /// Whether it was not closed.
   [[nodiscard]] bool is_open() const noexcept { return opened_.is_open(); }
   /// Returns the path that it was opened by.
@@ -112,6 +120,7 @@ class file {
 
   descriptor opened_;
   std::string path_;
+  bool writable_ = false;
   bool append_ = false;
   bool direct_ = false;
 };
