@@ -2,6 +2,7 @@
 #include "pirn/io/pipe.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,15 +72,20 @@ std::span<::iovec> shorten(std::span<::iovec> memory, std::size_t most) noexcept
   return memory;
 }
 
+/// Returns -EAGAIN if the call would block: the wait before it may have ended without readiness, and another caller may
+/// have been faster.
 std::int64_t in_pool(int native, void* argument) noexcept {
+  const bool reads = static_cast<const transfer_call*>(argument)->direction == io_direction::read;
+  ::pollfd interest{.fd = native, .events = reads ? std::int16_t{POLLIN} : std::int16_t{POLLOUT}, .revents = 0};
   std::int64_t outcome;
   do {
-    outcome = by_mode(native, argument);
+    outcome = result_of_call(platform::system::poll(&interest, 1, 0));
+    outcome = outcome > 0 ? by_mode(native, argument) : outcome == 0 ? -EAGAIN : outcome;
   } while (outcome == -EINTR);
   return outcome;
 }
 
-/// Returns -EAGAIN without room, since another writer may have been faster, where the kernel can tell.
+/// As `in_pool`, but where the kernel can tell, no other writer comes between the question and the write.
 std::int64_t into_pipe_in_pool(int native, void* argument) noexcept {
   const auto& wanted = *static_cast<const transfer_call*>(argument);
   const std::int64_t outcome = detail::without_sigpipe(size_of(wanted.memory), [&] {
@@ -146,7 +152,7 @@ result<std::size_t> pipe_end::transfer(io_direction direction, std::span<::iovec
         return fail(ready.error());
       }
       done = perform(operation::call(into_pipe ? into_pipe_in_pool : in_pool, &wanted, &opened_), deadline);
-    } while (!done && done.error() == std::errc::resource_unavailable_try_again && into_pipe);
+    } while (!done && done.error() == std::errc::resource_unavailable_try_again);
   } else {
     done = opened_.perform(direction, deadline, way_ == way::by_flag ? by_flag : by_mode, &wanted, memory);
   }

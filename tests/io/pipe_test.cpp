@@ -17,7 +17,10 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <future>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -365,6 +368,63 @@ TEST_P(pipe_in_the_pool, ends_a_write_with_its_deadline_or_a_stop) {
     char some[16384];
     ASSERT_TRUE(room.read_exactly(some, sizeof some));
     EXPECT_TRUE(out.write("again", in(10s)));
+  });
+}
+
+/// A terminal's other side, which cannot be opened anew. If the test takes two seconds it gets input, so that a read
+/// which ignores its deadline ends and is seen.
+struct other_side {
+  other_side() {
+    EXPECT_TRUE(::grantpt(end.native()) == 0 && ::unlockpt(end.native()) == 0);
+    terminal = descriptor(::open(::ptsname(end.native()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    too_late = std::thread([this, over = is_over.get_future()] {
+      if (over.wait_for(2s) == std::future_status::timeout) {
+        write("late");
+      }
+    });
+  }
+  ~other_side() {
+    is_over.set_value();
+    too_late.join();
+  }
+  void write(std::string_view text) {
+    EXPECT_EQ(::write(terminal.native(), text.data(), text.size()), static_cast<::ssize_t>(text.size()));
+  }
+  pipe_end end = pipe_end::adopt(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)).value();
+  descriptor terminal;
+  std::promise<void> is_over;
+  std::thread too_late;
+};
+
+TEST(pipe_end, in_the_pool_is_read_until_the_deadline) {
+  both_ways([] {
+    other_side of;
+    char text[8];
+    const auto late = of.end.read(text, sizeof text, in(60ms));  // a plain thread looks at the descriptor after 50 ms
+    EXPECT_TRUE(!late && late.error() == io_error::timed_out);
+    of.write("a");
+    EXPECT_EQ(of.end.read(text, sizeof text, in(10s)), 1u);
+  });
+}
+
+TEST(pipe_end, in_the_pool_is_read_by_another_caller_meanwhile) {
+  // With one thread the second of them asks after the first has read.
+  pirn::runtime({.workers = 1, .max_blocking_threads = 1}).run([] {
+    other_side of;
+    int took = 0;
+    const auto read = [&] {
+      char text[8];
+      const auto got = of.end.read(text, sizeof text, in(60ms));
+      took += got ? 1 : 0;
+      EXPECT_TRUE(got ? *got == 1 : got.error() == io_error::timed_out);
+    };
+    pirn::fiber one = pirn::spawn(read);
+    pirn::fiber two = pirn::spawn(read);
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(1ms));  // both wait
+    of.write("a");
+    one.join();
+    two.join();
+    EXPECT_EQ(took, 1);
   });
 }
 
