@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <exception>
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
 #include "io/attempt.hpp"
+#include "io/may_block.hpp"
 #include "io/program_start.hpp"
-#include "pirn/fiber/blocking.hpp"
 #include "pirn/io/expert/operation.hpp"
 
 namespace pirn {
@@ -37,6 +37,8 @@ process::process(process&& other) noexcept
       error(std::move(other.error)),
       running_(std::move(other.running_)),
       id_(std::exchange(other.id_, 0)),
+      group_(std::exchange(other.group_, 0)),
+      parent_(other.parent_),
       ended_(std::exchange(other.ended_, std::nullopt)) {}
 
 process& process::operator=(process&& other) noexcept {
@@ -47,6 +49,8 @@ process& process::operator=(process&& other) noexcept {
     error = std::move(other.error);
     running_ = std::move(other.running_);
     id_ = std::exchange(other.id_, 0);
+    group_ = std::exchange(other.group_, 0);
+    parent_ = other.parent_;
     ended_ = std::exchange(other.ended_, std::nullopt);
   }
   return *this;
@@ -55,9 +59,8 @@ process& process::operator=(process&& other) noexcept {
 process::~process() { end(); }
 
 void process::end() noexcept {
-  if (running_.is_open()) {
-    static_cast<void>(kill(SIGKILL));
-    static_cast<void>(reap(false));
+  if (running_.is_open() && parent_ == ::getpid()) {  // a process made by fork leaves the programs of its parent alone
+    static_cast<void>(kill_and_reap());
   }
 }
 
@@ -84,64 +87,81 @@ file_result<process> process::spawn(std::span<const std::string> arguments, cons
   }
   made.running_ = descriptor(static_cast<int>(*started));
   made.id_ = start.id();
+  made.group_ = how.own_group ? start.id() : 0;
+  made.parent_ = ::getpid();
   return made;
 }
 
-/// Takes the status of a program that has ended; false if it has not.
-result<bool> process::reap(bool at_once) noexcept {
-  ::siginfo_t about{};
-  const auto take = [&]() noexcept { return detail::take_status(running_.native(), about, at_once); };
-  int failed;
-  if (at_once) {
-    failed = take();
-  } else {
-    try {
-      failed = blocking(take);
-    } catch (const std::exception&) {
-      failed = take();  // no thread for it; a killed program ends soon
+/// Takes the status of a program that has ended, unless another caller has.
+std::error_code process::reap() noexcept {
+  {
+    const platform::spin_guard guard(reaping_);
+    ::siginfo_t about{};
+    if (ended_) {
+      return {};
     }
+    if (const int failed = detail::take_status(running_.native(), about); failed != 0) {
+      return system_error_of(failed);
+    }
+    if (about.si_pid == 0) {
+      return {};
+    }
+    ended_ = about.si_code == CLD_EXITED ? status{.exit_code = about.si_status} : status{.signal = about.si_status};
   }
-  if (failed != 0) {
-    return fail(system_error_of(failed));
-  }
-  if (about.si_pid == 0) {
-    return false;
-  }
-  ended_ = about.si_code == CLD_EXITED ? status{.exit_code = about.si_status} : status{.signal = about.si_status};
-  running_.close();
-  return true;
+  running_.close();  // which ends other waits
+  return {};
+}
+
+std::error_code process::kill_and_reap() noexcept {
+  static_cast<void>(kill(SIGKILL));
+  detail::call_in_pool([this]() noexcept { static_cast<void>(running_.invoke(detail::wait_for_end, nullptr)); });
+  return reap();
 }
 
 result<process::status> process::wait(time_limit deadline) noexcept {
-  while (!ended_) {
-    if (const result<> ready = running_.wait(io_direction::read, deadline); !ready) {
-      return fail(ready.error());
+  std::error_code failed;
+  for (;;) {
+    {
+      const platform::spin_guard guard(reaping_);
+      if (ended_) {
+        return *ended_;
+      }
     }
-    if (const result<bool> done = reap(true); !done) {
-      return fail(done.error());
+    if (failed) {
+      return fail(failed);
     }
+    const result<> ready = running_.wait(io_direction::read, deadline);
+    failed = ready ? reap() : ready.error();
   }
-  return *ended_;
 }
 
 result<process::status> process::wait_or_kill(time_limit deadline) noexcept {
   const result<status> usual = wait(deadline);
-  if (usual || !running_.is_open()) {
+  if (usual || id_ == 0) {
     return usual;
   }
-  static_cast<void>(kill(SIGKILL));
-  if (const result<bool> done = reap(false); !done) {
-    return fail(done.error());
+  if (const std::error_code failed = kill_and_reap()) {
+    return fail(failed);
   }
-  return *ended_;
+  return wait();
 }
 
 // A fiber that waits may end it meanwhile, so only the descriptor says whether there is a program.
 result<> process::kill(int signal) noexcept {
-  const descriptor::syscall send = [](int native, void* argument) noexcept {
-    return detail::send_signal(native, *static_cast<int*>(argument));
+  struct request {
+    process& of;
+    int signal;
+  } wanted{*this, signal};
+  const descriptor::syscall send = [](int native, void* argument) noexcept -> std::int64_t {
+    const auto& [of, number] = *static_cast<const request*>(argument);
+    if (of.group_ == 0) {
+      return detail::send_signal(native, number);
+    }
+    // Until the program is reaped its number is not that of another group.
+    const platform::spin_guard guard(of.reaping_);
+    return of.ended_ ? -ESRCH : detail::send_signal_to_group(of.group_, number);
   };
-  const auto sent = running_.invoke(send, &signal);
+  const auto sent = running_.invoke(send, &wanted);
   if (sent) {
     return {};
   }

@@ -176,7 +176,10 @@ int program_start::prepare(std::span<const std::string> arguments, const process
   ::sigaddset(&usual, SIGPIPE);
   call.add(::posix_spawnattr_setsigmask(&call.attributes, &none));
   call.add(::posix_spawnattr_setsigdefault(&call.attributes, &usual));
-  call.add(::posix_spawnattr_setflags(&call.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+  // Without another number the group has that of the program.
+  const int group = how.own_group ? POSIX_SPAWN_SETPGROUP : 0;
+  call.add(::posix_spawnattr_setflags(&call.attributes,
+                                      static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group)));
   return call.error;
 }
 
@@ -201,17 +204,30 @@ std::int64_t program_start::run(int /*native*/, void* self) noexcept {
   return native;
 }
 
-int take_status(int of, ::siginfo_t& about, bool at_once) noexcept {
+namespace {
+
+int wait_by_descriptor(int of, ::siginfo_t& about, int flags) noexcept {
   int outcome;
   do {
-    outcome = ::waitid(P_PIDFD, static_cast<::id_t>(of), &about, WEXITED | (at_once ? WNOHANG : 0));
+    outcome = ::waitid(P_PIDFD, static_cast<::id_t>(of), &about, WEXITED | flags);
   } while (outcome != 0 && errno == EINTR);
   return outcome == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+int take_status(int of, ::siginfo_t& about) noexcept { return wait_by_descriptor(of, about, WNOHANG); }
+
+std::int64_t wait_for_end(int of, void* /*unused*/) noexcept {
+  ::siginfo_t unused{};
+  return -wait_by_descriptor(of, unused, WNOWAIT);
 }
 
 std::int64_t send_signal(int to, int signal) noexcept {
   return ::syscall(SYS_pidfd_send_signal, to, signal, nullptr, 0) == 0 ? 0 : -errno;
 }
+
+std::int64_t send_signal_to_group(::pid_t to, int signal) noexcept { return ::kill(-to, signal) == 0 ? 0 : -errno; }
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END

@@ -47,11 +47,15 @@ class program_start {
   bool folder_is_missing_ = false;
 };
 
-/// Takes the status of the program of such a descriptor, as waitid(2). Returns 0 or the number of an error; with
-/// `at_once`, `about.si_pid` is 0 if the program has not ended.
-[[nodiscard]] int take_status(int of, ::siginfo_t& about, bool at_once) noexcept;
+/// Takes the status of the program of such a descriptor if it has ended, as waitid(2); otherwise `about.si_pid` is 0.
+/// Returns 0 or the number of an error.
+[[nodiscard]] int take_status(int of, ::siginfo_t& about) noexcept;
+/// Blocks until the program has ended, and leaves its status. Returns 0 or a negated error.
+[[nodiscard]] std::int64_t wait_for_end(int of, void* /*unused*/) noexcept;
 /// Returns 0 or a negated error.
 [[nodiscard]] std::int64_t send_signal(int to, int signal) noexcept;
+/// As `send_signal`, but to each program of a process group.
+[[nodiscard]] std::int64_t send_signal_to_group(::pid_t to, int signal) noexcept;
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END

@@ -126,22 +126,28 @@ class program_table {
   }
   /// Returns the program of a descriptor, or null.
   [[nodiscard]] running* of(int native) const noexcept {
-    if (platform::checked::watching) {
-      current->touch(this);
-    }
-    for (const auto& each : all_) {
-      if (native >= 0 && each->native == native) {
-        return each.get();
-      }
-    }
-    return nullptr;
+    return native >= 0 ? find_by(&running::native, native) : nullptr;
   }
+  /// Returns the program of a process group, or null.
+  [[nodiscard]] running* led_by(::pid_t group) const noexcept { return find_by(&running::id, group); }
   running& add(std::unique_ptr<running> made) {
     made->id = static_cast<::pid_t>(1000 + all_.size());
     return *all_.emplace_back(std::move(made));
   }
 
  private:
+  [[nodiscard]] running* find_by(int running::* member, int value) const noexcept {
+    if (platform::checked::watching) {
+      current->touch(this);
+    }
+    for (const auto& each : all_) {
+      if (each.get()->*member == value) {
+        return each.get();
+      }
+    }
+    return nullptr;
+  }
+
   std::map<std::string, programs::body> by_name_;
   std::vector<std::unique_ptr<running>> all_;
 };
@@ -149,6 +155,19 @@ class program_table {
 namespace {
 
 program_table* table() noexcept { return current != nullptr ? current->programs() : nullptr; }
+
+std::int64_t signal(running* to, int number) noexcept {
+  if (to == nullptr) {
+    return -ESRCH;
+  }
+  if (number < 0 || number > SIGRTMAX) {
+    return -EINVAL;
+  }
+  if (!is_ignored(number)) {
+    to->fate.set(by_signal | static_cast<std::uint32_t>(number));
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -243,17 +262,13 @@ std::int64_t program_start::run(int /*native*/, void* self) noexcept {
   return both[0];
 }
 
-int take_status(int of, ::siginfo_t& about, bool at_once) noexcept {
+int take_status(int of, ::siginfo_t& about) noexcept {
   sim::detail::program_table* const all = sim::detail::table();
   sim::detail::running* const program = all != nullptr ? all->of(of) : nullptr;
   if (program == nullptr) {
     return ECHILD;
   }
-  const std::uint32_t how = at_once ? program->dead.get() : program->dead.wait();
-  if (how != 0) {
-    if (all->of(of) != program) {
-      return ECHILD;  // another caller was faster
-    }
+  if (const std::uint32_t how = program->dead.get(); how != 0) {
     program->native = -1;
     about.si_pid = program->id;
     about.si_code = (how & sim::detail::by_exit) != 0 ? CLD_EXITED : CLD_KILLED;
@@ -262,19 +277,30 @@ int take_status(int of, ::siginfo_t& about, bool at_once) noexcept {
   return 0;
 }
 
+std::int64_t wait_for_end(int of, void* /*unused*/) noexcept {
+  sim::detail::program_table* const all = sim::detail::table();
+  const sim::detail::running* const program = all != nullptr ? all->of(of) : nullptr;
+  if (program == nullptr) {
+    return -ECHILD;
+  }
+  program->dead.wait();
+  return 0;
+}
+
 std::int64_t send_signal(int to, int signal) noexcept {
   sim::detail::program_table* const all = sim::detail::table();
-  sim::detail::running* const program = all != nullptr ? all->of(to) : nullptr;
-  if (program == nullptr) {
-    return -ESRCH;
+  return sim::detail::signal(all != nullptr ? all->of(to) : nullptr, signal);
+}
+
+// A program of an exploration starts no others, so its group has no other member.
+std::int64_t send_signal_to_group(::pid_t to, int signal) noexcept {
+  sim::detail::program_table* const all = sim::detail::table();
+  sim::detail::running* const leader = all != nullptr ? all->led_by(to) : nullptr;
+  if (leader != nullptr && leader->native < 0) {
+    sim::detail::current->fail(sim::outcome::assertion,
+                               "a signal to the group of a program that was waited for may hit another group");
   }
-  if (signal < 0 || signal > SIGRTMAX) {
-    return -EINVAL;
-  }
-  if (!sim::detail::is_ignored(signal)) {
-    program->fate.set(sim::detail::by_signal | static_cast<std::uint32_t>(signal));
-  }
-  return 0;
+  return sim::detail::signal(leader, signal);
 }
 
 }  // namespace detail

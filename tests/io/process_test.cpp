@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "pirn/fiber/runtime.hpp"
+#include "stack/support.hpp"
 
 namespace {
 
@@ -248,5 +250,70 @@ TEST(process, a_write_to_one_that_has_ended_raises_no_signal) {
     EXPECT_EQ(p.input.write("x").error(), std::errc::broken_pipe);
   });
 }
+
+TEST(process, that_several_wait_for_tells_each_how_it_ended) {
+  pirn::runtime both({.workers = 2});
+  for (int i = 0; i < 10; ++i) {
+    process p = shell("exit 7", {});
+    const auto waits = [&] {
+      const auto found = p.wait(in(10s));
+      EXPECT_TRUE(found && found->exit_code == 7) << found.error().message();
+    };
+    pirn::fiber one = both.spawn(waits, {.worker = 0});
+    pirn::fiber two = both.spawn(waits, {.worker = 1});
+    pirn::fiber neighbour = both.spawn(waits, {.worker = 1});
+    waits();
+    for (pirn::fiber* each : {&one, &two, &neighbour}) {
+      each->join();
+    }
+  }
+}
+
+TEST(process, that_is_killed_ends_the_other_waits) {
+  pirn::runtime({.workers = 2}).run([] {
+    process p = start({"sleep", "100"}, {});
+    const auto is_killed = [](const pirn::result<process::status>& found) { return found && found->signal == SIGKILL; };
+    pirn::fiber waits = pirn::spawn([&] { EXPECT_TRUE(is_killed(p.wait(in(10s)))); }, {.worker = 1});
+    pirn::fiber late = pirn::spawn([&] { EXPECT_TRUE(is_killed(p.wait_or_kill(in(2ms)))); }, {.worker = 1});
+    EXPECT_TRUE(is_killed(p.wait_or_kill(in(1ms))));
+    waits.join();
+    late.join();
+  });
+}
+
+TEST(process, with_a_group_takes_its_children_with_it) {
+  both_ways([] {
+    for (const bool dropped : {false, true}) {
+      process p = shell("sleep 5 & echo up; wait", {.output = process::source::pipe(), .own_group = true});
+      pipe_end output = std::move(p.output);
+      char text[4];
+      EXPECT_TRUE(output.read_exactly(text, 3, in(10s)));
+      EXPECT_TRUE(p.kill(0));
+      if (dropped) {
+        p = process();
+      } else {
+        EXPECT_EQ(p.wait_or_kill(in(1ms)).value().signal, SIGKILL);
+        EXPECT_EQ(p.kill().error(), std::errc::no_such_process) << "the number may be that of another group now";
+      }
+      EXPECT_EQ(output.read(text, 1, in(1s)), 0u) << "the sleep holds the pipe";
+    }
+  });
+}
+
+#if !defined(PIRN_TSAN)  // it ends a child of a process with threads itself
+TEST(process, is_left_alone_by_a_process_made_by_fork) {
+  static process kept;
+  kept = start({"sleep", "100"}, {});
+  const auto child = stack_test::in_child([] {
+    ::alarm(20);
+    std::exit(3);  // destroys it
+    return 0;
+  });
+  EXPECT_TRUE(child.exited_with(3)) << child.status << child.error_output;
+  const auto running = kept.wait(in(5ms));
+  EXPECT_TRUE(!running && running.error() == io_error::timed_out);
+  kept = process();
+}
+#endif
 
 }  // namespace

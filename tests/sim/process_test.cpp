@@ -115,31 +115,72 @@ TEST(process, a_plain_thread_waits_through_its_looks) {
 }
 
 TEST(process, a_signal_of_another_fiber_beside_the_end_and_the_wait) {
+  for (const bool group : {false, true}) {
+    expect_passes_with_both(
+        [group](engine_kind by) {
+          sim::programs all({{"seven", seven}});
+          std::optional<process> p;
+          bool hit = false;
+          result<process::status> found;
+          {
+            std::optional<sim::one_schedule> apart(std::in_place);
+            runtime both({.workers = 2, .engine = by});
+            p = both.run([&] { return process::spawn(words{"seven"}, {.own_group = group}).value(); });
+            fiber waiter = both.spawn([&] { found = p->wait(); }, {.worker = 0});
+            fiber killer = both.spawn(
+                [&] {
+                  const auto sent = p->kill();
+                  sim::check(sent || sent.error() == std::errc::no_such_process);
+                  hit = sent.has_value();
+                },
+                {.worker = 1});
+            apart.reset();
+            waiter.join();
+            killer.join();
+            apart.emplace();
+            p.reset();
+          }
+          sim::check(is_seven(found) || (hit && found.value().signal == SIGTERM));
+        },
+        one_preemption);
+  }
+}
+
+TEST(process, that_several_wait_for_tells_each_how_it_ended) {
   expect_passes_with_both(
       [](engine_kind by) {
         sim::programs all({{"seven", seven}});
         std::optional<process> p;
-        bool hit = false;
-        result<process::status> found;
+        result<process::status> found[2];
         {
           std::optional<sim::one_schedule> apart(std::in_place);
           runtime both({.workers = 2, .engine = by});
-          p = both.run([] { return started("seven"); });
-          fiber waiter = both.spawn([&] { found = p->wait(); }, {.worker = 0});
-          fiber killer = both.spawn(
-              [&] {
-                const auto sent = p->kill();
-                sim::check(sent || sent.error() == std::errc::no_such_process);
-                hit = sent.has_value();
-              },
-              {.worker = 1});
+          p = both.run([] { return process::spawn(words{"seven"}, {}).value(); });
+          fiber one = both.spawn([&] { found[0] = p->wait(); }, {.worker = 0});
+          fiber two = both.spawn([&] { found[1] = p->wait(); }, {.worker = 1});
           apart.reset();
-          waiter.join();
-          killer.join();
+          one.join();
+          two.join();
           apart.emplace();
           p.reset();
         }
-        sim::check(is_seven(found) || (hit && found.value().signal == SIGTERM));
+        sim::check(is_seven(found[0]) && is_seven(found[1]));
+      },
+      one_preemption);
+}
+
+TEST(process, that_one_kills_and_another_waits_for_tells_both) {
+  expect_passes_with_both(
+      [](engine_kind by) {
+        sim::programs all({{"cat", reads_its_input}});
+        process p;
+        pirn_test::run_fibers(
+            {.workers = 1, .engine = by}, {[&] {
+              p = process::spawn(words{"cat"}, {.input = process::source::pipe(), .own_group = true}).value();
+              fiber waits = spawn([&] { sim::check(p.wait().value().signal == SIGKILL); });
+              sim::check(p.wait_or_kill(platform::now() + 1ms).value().signal == SIGKILL);
+              waits.join();
+            }});
       },
       one_preemption);
 }

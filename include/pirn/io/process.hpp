@@ -19,7 +19,8 @@ class program_start;
 }  // namespace detail
 
 /// A program that was started. It is killed and waited for when it is destroyed, so none is left behind, not even as a
-/// zombie. One fiber or thread at a time may wait for it, and any may call `kill` meanwhile. Movable while unused.
+/// zombie; only a process made by fork leaves the programs of its parent alone. Any number of fibers and threads may
+/// wait for it and call `kill` at once. Movable while unused.
 class process {
  public:
   /// Where a standard descriptor of the program comes from.
@@ -48,6 +49,9 @@ class process {
     source input = source::inherited();                            ///< what its standard input is
     source output = source::inherited();                           ///< what its standard output is
     source error = source::inherited();                            ///< what its standard error is
+    /// Whether it leads a process group: `kill`, `wait_or_kill` and the destructor then reach the programs that it has
+    /// started too, as long as it was not waited for. The signals of a terminal's keys do not reach the group.
+    bool own_group = false;
   };
   /// How it ended.
   struct status {
@@ -76,8 +80,8 @@ class process {
   pipe_end output;  ///< reads what the program writes to its standard output
   pipe_end error;   ///< reads what the program writes to its standard error
 
-  /// Waits until the program has ended, and returns how; later calls return the same. Suspension point, with the errors
-  /// of `descriptor`; after a stop or a deadline the program runs on.
+  /// Waits until the program has ended, and returns how, to each caller; later calls return the same. Suspension point,
+  /// with the errors of `descriptor`; after a stop or a deadline the program runs on.
   [[nodiscard]] result<status> wait(time_limit deadline = platform::never) noexcept;
   /// Waits, and kills the program at a stop or the deadline; returns how it ended.
   [[nodiscard]] result<status> wait_or_kill(time_limit deadline) noexcept;
@@ -88,12 +92,16 @@ class process {
   [[nodiscard]] ::pid_t id() const noexcept { return id_; }
 
  private:
-  [[nodiscard]] result<bool> reap(bool at_once) noexcept;
+  [[nodiscard]] std::error_code reap() noexcept;
+  [[nodiscard]] std::error_code kill_and_reap() noexcept;
   void end() noexcept;
 
   descriptor running_;  ///< a pidfd; closed once the program was waited for
   ::pid_t id_ = 0;
-  std::optional<status> ended_;
+  ::pid_t group_ = 0;   ///< the one that it leads, or 0
+  ::pid_t parent_ = 0;  ///< the process that has started it
+  platform::spinlock reaping_;
+  std::optional<status> ended_;  ///< used under the lock
 };
 
 PIRN_ABI_NAMESPACE_END
