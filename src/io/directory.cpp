@@ -1,4 +1,4 @@
-// Implements the calls on directories: each is one call in the blocking pool.
+// Implements the calls on directories, which are made in the blocking pool.
 #include "pirn/io/directory.hpp"
 
 #include <dirent.h>
@@ -19,14 +19,25 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
-/// Paths as the kernel wants them, and what the call in the pool finds.
+constexpr int directories_of_a_call = 16;
+
+/// Paths as the kernel wants them, and what the calls in the pool find.
 struct path_call {
   std::string path;
   std::string other;
   directory_entry::depth depth = directory_entry::depth::one;
   std::size_t limit = 0;
   std::vector<directory_entry> found;
+  std::vector<std::string> waiting = {};  ///< directories that are yet to be listed, so a deep tree costs no stack
+  std::string failed = {};                ///< the directory that an error is of
 };
+
+std::string join(std::string folder, std::string_view name) {
+  if (!folder.empty() && !folder.ends_with('/') && !name.empty()) {
+    folder += '/';
+  }
+  return folder.append(name);
+}
 
 /// Returns the kind of the file at `path`, which the directory does not say on all file systems.
 directory_entry::type kind_of(const ::dirent64& entry, const std::string& path) noexcept {
@@ -50,8 +61,7 @@ directory_entry::type kind_of(const ::dirent64& entry, const std::string& path) 
 
 /// Adds the names of one directory, whose path below the listed one is `inner`. Returns 0 or the negated number of an
 /// error.
-std::int64_t list_one(path_call& call, const std::string& inner, std::vector<std::string>& waiting) {
-  const std::string path = inner.empty() ? call.path : call.path + "/" + inner;
+std::int64_t list_one(path_call& call, const std::string& inner, const std::string& path) {
   const int follow = inner.empty() ? 0 : O_NOFOLLOW;
   const descriptor opened(
       platform::system::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow));
@@ -74,31 +84,35 @@ std::int64_t list_one(path_call& call, const std::string& inner, std::vector<std
       if (call.found.size() == call.limit) {
         return -EOVERFLOW;
       }
-      std::string below = inner.empty() ? std::string(name) : inner + "/" + entry.d_name;
-      const directory_entry::type kind = kind_of(entry, call.path + "/" + below);
+      std::string below = join(inner, name);
+      const directory_entry::type kind = kind_of(entry, join(path, name));
       if (call.depth == directory_entry::depth::all && kind == directory_entry::type::directory) {
-        waiting.push_back(below);
+        call.waiting.push_back(below);
       }
       call.found.push_back({std::move(below), kind});
     }
   }
 }
 
-/// Goes by a list of directories that are yet to be read, so the depth of a tree costs no stack.
-std::int64_t list(int /*native*/, void* argument) noexcept {
+/// Lists some directories; a stop and the deadline are noticed between two such calls. Returns 1 if more are left.
+std::int64_t list_some(int /*native*/, void* argument) noexcept {
   auto& call = *static_cast<path_call*>(argument);
   try {
-    std::vector<std::string> waiting(1);
-    while (!waiting.empty()) {
-      const std::string inner = std::move(waiting.back());
-      waiting.pop_back();
-      const std::int64_t done = list_one(call, inner, waiting);
+    if (call.waiting.empty()) {
+      call.waiting.emplace_back();  // the listed directory itself
+    }
+    for (int i = 0; i < directories_of_a_call && !call.waiting.empty(); ++i) {
+      const std::string inner = std::move(call.waiting.back());
+      call.waiting.pop_back();
+      const std::string path = join(call.path, inner);
+      const std::int64_t done = list_one(call, inner, path);
       const bool gone = !inner.empty() && (done == -ENOENT || done == -ENOTDIR || done == -ELOOP);
       if (done != 0 && !gone) {
+        call.failed = done == -EOVERFLOW ? call.path : path;  // the limit is that of the whole list
         return done;
       }
     }
-    return 0;
+    return call.waiting.empty() ? 0 : 1;
   } catch (const std::bad_alloc&) {
     return -ENOMEM;
   }
@@ -115,9 +129,12 @@ file_result<> run(path_call& call, descriptor::syscall what, const char* action,
   } catch (const std::bad_alloc&) {
     return fail(std::make_error_code(std::errc::not_enough_memory), action, path);
   }
-  const auto done = perform(operation::call(what, &call), deadline);
+  result<std::int64_t> done;
+  do {
+    done = perform(operation::call(what, &call), deadline);
+  } while (done && *done != 0);
   if (!done) {
-    return fail(done.error(), action, path);
+    return fail(done.error(), action, call.failed.empty() ? path : call.failed);
   }
   return {};
 }
@@ -129,7 +146,7 @@ file_result<std::vector<directory_entry>> list_directory(std::string_view path, 
   path_call call;
   call.depth = depth;
   call.limit = limit;
-  if (auto done = run(call, list, "list", path, {}, deadline); !done) {
+  if (auto done = run(call, list_some, "list", path, {}, deadline); !done) {
     return std::unexpected(std::move(done.error()));
   }
   return std::move(call.found);
@@ -149,7 +166,11 @@ file_result<> rename_path(std::string_view from, std::string_view to, time_limit
     const auto& paths = *static_cast<path_call*>(argument);
     return detail::result_of_call(platform::system::rename(paths.path.c_str(), paths.other.c_str()));
   };
-  return run(call, rename, "rename", from, to, deadline);
+  auto done = run(call, rename, "rename", from, to, deadline);
+  if (!done) {
+    done.error().target = std::move(call.other);
+  }
+  return done;
 }
 
 file_result<> remove_path(std::string_view path, time_limit deadline) noexcept {

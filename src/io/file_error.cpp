@@ -7,7 +7,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 std::string file_error::message() const {
-  std::string text = std::string(action) + " " + path + ": " + code.message();
+  std::string text = std::string(action) + " " + path + (target.empty() ? "" : " to " + target) + ": " + code.message();
   if (done != 0) {
     text += " (" + std::to_string(done) + " bytes were done)";
   }

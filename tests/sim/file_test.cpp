@@ -120,7 +120,7 @@ TEST(file, on_a_disk_that_fails_at_any_call_says_so) {
               fails(f->sync(), "sync /sim/f: Input/output error");
               fails(f->size(), "ask for the size of /sim/f: Input/output error");
               fails(f->truncate(1), "truncate /sim/f: Input/output error");
-              fails(rename_path("/sim/f", "/sim/g"), "rename /sim/f: Input/output error");
+              fails(rename_path("/sim/f", "/sim/g"), "rename /sim/f to /sim/g: Input/output error");
               fails(list_directory("/sim"), "list /sim: Input/output error");
             }});
         sim::check(failures <= 2);

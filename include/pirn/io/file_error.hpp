@@ -19,6 +19,7 @@ struct file_error {
   const char* action = "";  ///< what was done, such as "open" or "write"; a literal
   std::string path;         ///< of which file or program; empty if there was no memory for it
   std::size_t done = 0;     ///< bytes that a read or a write had transferred before
+  std::string target = {};  ///< the new path of a rename, whose folder may be what is missing; otherwise empty
 
   /// Returns a line such as "write /var/log/a: No space left on device (4096 bytes were done)".
   [[nodiscard]] std::string message() const;
