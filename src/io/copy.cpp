@@ -32,6 +32,7 @@ bool copy_lent(erased_stream& from, erased_stream& to, platform::time_point dead
     lent->consume(written);
     done.read += written;
     done.written += written;
+    done.target_failed = static_cast<bool>(done.error);
     if (done.error) {
       return true;
     }
@@ -56,6 +57,7 @@ void copy_through_buffer(erased_stream& from, erased_stream& to, platform::time_
     done.read += *got;
     const const_buffer part{buffer.get(), *got};
     done.error = write_parts(to, {&part, 1}, deadline, done.written);
+    done.target_failed = static_cast<bool>(done.error);
     if (done.error) {
       return;
     }

@@ -212,6 +212,15 @@ void copies(const std::string& text, const Wrap& wrap) {
   });
 }
 
+TEST(any_stream, ends_one_direction_alone) {
+  auto [a, b] = memory_stream::pair();
+  any_stream owner(std::move(a));
+  EXPECT_TRUE(owner.shutdown(shutdown_half::write));
+  EXPECT_EQ(read_some(b), "");
+  ASSERT_TRUE(b.write("answer"));
+  EXPECT_EQ(read_some(owner), "answer");
+}
+
 TEST(copy, carries_all_until_the_end) {
   std::string text(100'000, '\0');
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -251,6 +260,7 @@ TEST(copy, says_how_far_it_came) {
     ASSERT_TRUE(a.write("123456"));
     const copy_result no_room = copy(from, c, 5ms);
     EXPECT_FALSE(no_room);
+    EXPECT_TRUE(no_room.target_failed);
     EXPECT_EQ(no_room.error, io_error::timed_out);
     EXPECT_EQ(no_room.read, lends ? 4u : 6u);
     EXPECT_EQ(no_room.written, 4u);
@@ -259,11 +269,14 @@ TEST(copy, says_how_far_it_came) {
     ASSERT_TRUE(a.write("78"));
     const copy_result no_data = copy(from, c, 5ms);
     EXPECT_EQ(no_data.error, io_error::timed_out);
+    EXPECT_FALSE(no_data.target_failed);
     EXPECT_EQ(no_data.written, lends ? 4u : 2u);
     EXPECT_EQ(read_some(d), lends ? "5678" : "78");
     d.close();
     ASSERT_TRUE(a.write("9"));
-    EXPECT_EQ(copy(from, c).error, std::errc::broken_pipe);
+    const copy_result no_reader = copy(from, c);
+    EXPECT_EQ(no_reader.error, std::errc::broken_pipe);
+    EXPECT_TRUE(no_reader.target_failed);
   }
   memory_stream closed;
   any_stream empty;
@@ -296,6 +309,7 @@ TEST(write_all, says_how_much_was_written) {
   auto [a, b] = memory_stream::pair(5);
   const const_buffer parts[] = {{"ab", 2}, {nullptr, 0}, {"cdefg", 5}};
   const copy_result some = write_all(a, parts, 1ms);
+  EXPECT_TRUE(some.target_failed);
   EXPECT_EQ(some.error, io_error::timed_out);
   EXPECT_EQ(some.written, 5u);
   EXPECT_EQ(some.read, 5u);

@@ -11,9 +11,10 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 /// How far a copy has come.
 struct copy_result {
-  std::size_t read = 0;     ///< the bytes that were taken from the source
-  std::size_t written = 0;  ///< the bytes that the target has accepted
-  std::error_code error;    ///< why it ended early, if it did
+  std::size_t read = 0;        ///< the bytes that were taken from the source
+  std::size_t written = 0;     ///< the bytes that the target has accepted
+  std::error_code error;       ///< why it ended early, if it did
+  bool target_failed = false;  ///< whether `error` is of the target; otherwise of the source, or of memory for the copy
 
   /// Whether all was copied.
   [[nodiscard]] explicit operator bool() const noexcept { return !error; }
@@ -49,6 +50,7 @@ template <writable_stream To>
   copy_result done;
   done.error = detail::write_parts(to, parts, deadline, done.written);
   done.read = done.written;
+  done.target_failed = static_cast<bool>(done.error);
   return done;
 }
 /// As `write_all` of several parts, but of one text.
