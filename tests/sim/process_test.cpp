@@ -222,17 +222,14 @@ TEST(process, that_is_killed_ends_its_pipes) {
   expect_passes_with_both(
       [](engine_kind by) {
         sim::programs all({{"cat", reads_its_input}});
-        pirn_test::run_beside(
-            by,
-            [] {
-              process p = started("cat");
-              p.kill(SIGCONT).value();
-              p.kill().value();
-              char got[8];
-              sim::check(p.output.read(got, sizeof got).value() == 0);
-              sim::check(p.wait().value().signal == SIGTERM);
-            },
-            [](fiber&) {});
+        pirn_test::run_fibers({.workers = 1, .engine = by}, {[] {
+                                process p = started("cat");
+                                p.kill(SIGCONT).value();
+                                p.kill().value();
+                                char got[8];
+                                sim::check(p.output.read(got, sizeof got).value() == 0);
+                                sim::check(p.wait().value().signal == SIGTERM);
+                              }});
       },
       one_preemption);
 }
