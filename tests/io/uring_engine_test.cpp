@@ -180,6 +180,10 @@ TEST(uring, a_dump_says_which_engine_runs_and_why) {
     const variable named("PIRN_ENGINE", "epoll");
     EXPECT_TRUE(dump_has({.workers = 1}, "engine: epoll (PIRN_ENGINE)\n"));
   }
+  if (pirn::uring_refusal() == nullptr) {
+    const variable named("PIRN_ENGINE", "uring");
+    EXPECT_TRUE(dump_has({.workers = 1}, "engine: io_uring (PIRN_ENGINE)\n"));
+  }
   const variable wrong("PIRN_ENGINE", "kqueue");
   EXPECT_THROW(pirn::runtime({.workers = 1}), std::system_error);
 }
