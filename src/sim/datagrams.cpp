@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "pirn/net/address.hpp"
 #include "sim/execution.hpp"
 #include "sim/network.hpp"
 
@@ -41,6 +42,12 @@ passengers forget_arrived(mailbox& at) {
 }
 
 }  // namespace
+
+bool port::takes(const ::sockaddr_storage& to) const noexcept {
+  const ip_address own = pirn::detail::from_native(host).address;
+  const ip_address wanted = pirn::detail::from_native(with_host(to)).address;
+  return own == wanted || own == ip_address::any_v6() || (own == ip_address::any_v4() && !wanted.is_v6());
+}
 
 int network::connect_datagrams(socket& of, const ::sockaddr_storage& to) {
   if (!of.box->local) {
@@ -115,7 +122,7 @@ std::int64_t network::send_udp(socket& of, const ::sockaddr_storage& to, const s
   if (receiver != nullptr) {
     step(receiver);
     const ::sockaddr_storage& only = receiver->peer_name;
-    if (!receiver->open || (only.ss_family != 0 && port_in(only) != port_in(of.name))) {
+    if (!receiver->open || !at.takes(to) || (only.ss_family != 0 && port_in(only) != port_in(of.name))) {
       receiver = nullptr;  // one with a peer takes datagrams of that peer only
     }
   }
@@ -149,8 +156,13 @@ std::int64_t network::send_udp(socket& of, const ::sockaddr_storage& to, const s
 std::int64_t network::send_datagram(socket& of, const message& what, passengers with) {
   mailbox& own = *of.box;
   step(&own);
-  if (!own.local && what.to != nullptr && port_in(*what.to) == 0) {
-    return -EINVAL;
+  if (!own.local && what.to != nullptr) {
+    if (of.name.ss_family == AF_INET && what.to->ss_family == AF_INET6) {
+      return -EAFNOSUPPORT;
+    }
+    if (port_in(*what.to) == 0) {
+      return -EINVAL;
+    }
   }
   if (const int error = std::exchange(own.error, 0); error != 0) {
     return -error;

@@ -307,6 +307,7 @@ int network::bind(socket& of, const ::sockaddr_storage& to) {
     return -EADDRINUSE;
   }
   at.bound = true;
+  at.host = name;
   at.box = of.box;
   if (of.box != nullptr) {
     of.box->partitions = at.partitions;
@@ -337,14 +338,14 @@ int network::listen(socket& of, int backlog) {
 
 int network::settle(connection& link, news& into) {
   port& at = *link.to;
-  if (at.partitions != 0 || (at.listening && at.queue.size() >= at.backlog)) {
+  if (at.partitions == 0 && (!at.listening || !at.takes(link.server))) {
+    link.now = connection::stage::over;
+    return -ECONNREFUSED;
+  }
+  if (at.partitions != 0 || at.queue.size() >= at.backlog) {
     link.now = connection::stage::waiting;
     at.waiting.push_back(&link);
     return -EINPROGRESS;
-  }
-  if (!at.listening) {
-    link.now = connection::stage::over;
-    return -ECONNREFUSED;
   }
   link.now = connection::stage::queued;
   at.queue.push_back(&link);

@@ -136,6 +136,7 @@ struct port {
   std::uint16_t number = 0;
   std::string name;  ///< of Unix sockets, as text
   bool bound = false;
+  ::sockaddr_storage host{};  ///< the address to which the socket is bound, unless it is a Unix socket
   bool listening = false;
   std::size_t backlog = 0;
   unsigned partitions = 0;
@@ -144,6 +145,10 @@ struct port {
   std::deque<connection*> waiting;       ///< for a place in `queue`, or for the end of a partition
   std::vector<connection*> connections;  ///< all connections so far
   watches listeners;
+
+  /// Whether the internet socket that is bound here takes what is sent to this name: it is bound to that address, or to
+  /// all.
+  [[nodiscard]] bool takes(const ::sockaddr_storage& to) const noexcept;
 };
 
 struct socket {

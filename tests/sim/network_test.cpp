@@ -264,6 +264,27 @@ TEST(network, nobody_listens) {
   });
 }
 
+TEST(network, a_listener_takes_connections_to_its_address) {
+  expect_passes([] {
+    run_fibers(1, {[] {
+                 const endpoint all_v4{ip_address::any_v4(), 80}, other{ip_address::v4({192, 0, 2, 1}), 80};
+                 const endpoint other_v6{ip_address::loopback_v6(), 80};
+                 {
+                   auto listener = tcp_listener::listen(here).value();
+                   sim::check(tcp_stream::connect(other).error() == std::errc::connection_refused);
+                   sim::check(tcp_stream::connect(all_v4).has_value());  // as Linux takes it
+                 }
+                 {
+                   auto listener = tcp_listener::listen(all_v4).value();
+                   sim::check(tcp_stream::connect(other).has_value());
+                   sim::check(tcp_stream::connect(other_v6).error() == std::errc::connection_refused);
+                 }
+                 auto listener = tcp_listener::listen({ip_address::any_v6(), 80}).value();
+                 sim::check(tcp_stream::connect(other).has_value() && tcp_stream::connect(other_v6).has_value());
+               }});
+  });
+}
+
 TEST(network, an_accept_is_stopped) {
   expect_passes(
       [] {

@@ -86,6 +86,33 @@ TEST(udp, an_address_without_a_port_is_refused) {
   });
 }
 
+TEST(udp, an_ipv4_socket_refuses_an_ipv6_address) {
+  expect_passes([] {
+    udp_socket socket = bound();
+    sim::check(socket.send_to({ip_address::loopback_v6(), 53}, "x").error() == std::errc::address_family_not_supported);
+    sim::check(udp_socket::bind({ip_address::any_v6(), 54})->send_to(here, "x").has_value());  // the other way it works
+  });
+}
+
+TEST(udp, a_socket_takes_what_is_sent_to_its_address) {
+  expect_passes(
+      [] {
+        const endpoint other{ip_address::v4({192, 0, 2, 1}), here.port};
+        run_fibers(1, {[&] {
+                     char byte;
+                     udp_socket server = bound();
+                     udp_socket client = udp_socket::connect(other).value();
+                     client.send("x").value();
+                     sim::check(client.receive(&byte, 1).error() == std::errc::connection_refused);
+                     server.close();
+                     server = bound({ip_address::any_v4(), here.port});
+                     client.send("x").value();
+                     sim::check(server.receive(&byte, 1).has_value());
+                   }});
+      },
+      bound_by(0));
+}
+
 TEST(udp, a_refusal_wakes_the_receiver) {
   for (const auto delay : {0ms, 3ms}) {
     expect_passes(

@@ -1,7 +1,8 @@
 // The network of an exploration, which is in memory: pirn/net works on it unchanged, and its sockets last for one
 // execution.
 //
-// Every address is this one machine; a port has one listener. A connection holds 4 KiB in each direction before its
+// Every address is this one machine; a port has one listener, which refuses connections to other addresses if it is
+// bound to one, as a UDP socket refuses datagrams. A connection holds 4 KiB in each direction before its
 // writer has to wait; a UDP socket holds 256 datagrams, a Unix socket 11. Transfer takes no time and loses nothing,
 // unless the program uses the classes below, or the exploration has the options `faults::short_transfers`,
 // `faults::reset` and `faults::loss`. Unix sockets know neither delays nor partitions; their paths are no files, and
