@@ -12,7 +12,7 @@ foreach(layer IN LISTS of_sim)
   list(APPEND sources ${of_layer})
 endforeach()
 file(GLOB of_biased_mutex CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sync/biased_mutex/*.cpp")
-list(APPEND sources ${of_biased_mutex})
+list(APPEND sources ${of_biased_mutex} "${PROJECT_SOURCE_DIR}/src/net/resolver/resolver.cpp")
 list(FILTER sources EXCLUDE REGEX "/(direct_io|epoll_engine|program_start|provided_buffers|uring|uring_engine)\\.cpp$")  # src/sim has another one
 list(FILTER sources EXCLUDE REGEX "/signal_set\\.cpp$")  # the kernel owns signals
 

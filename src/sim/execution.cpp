@@ -68,7 +68,8 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   ended_by_signal_ = false;
   network_.begin_execution();
   programs_ = nullptr;             // an execution that has failed leaves its programs behind,
-  disk_ = nullptr;                 // and its disk
+  disk_ = nullptr;                 // its disk
+  names_ = nullptr;                // and its names
   static_cast<void>(sort_heap());  // damage found here was reported already, or is not the program's
   program_ = &program;
   const std::size_t stacks_before = stacks_in_use();

@@ -24,6 +24,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace sim::detail {
 
 class disk_state;
+struct name_table;
 class program_table;
 class symbols;
 using platform::checked::value_type;
@@ -71,6 +72,7 @@ inline constexpr fault_kind fault_kinds[] = {
     {&sim::faults::reset, "finds the connection reset (`faults::reset`)"},
     {&sim::faults::shortage, "finds no descriptor (`faults::shortage`)"},
     {&sim::faults::loss, "loses a datagram (`faults::loss`)"},
+    {&sim::faults::silence, "asks a name server that does not answer (`faults::silence`)"},
     {&sim::faults::disk_errors, "meets an error of the disk (`faults::disk_errors`)"},
     {&sim::faults::slow_disk, "waits for the disk (`faults::slow_disk`)"},
 };
@@ -186,6 +188,8 @@ class execution {
   [[nodiscard]] network& net() noexcept { return network_; }
   /// The disk that the program has mounted, or null.
   [[nodiscard]] disk_state*& disk() noexcept { return disk_; }
+  /// The names that can be found, or null.
+  [[nodiscard]] name_table*& names() noexcept { return names_; }
   /// The programs that can be started, or null.
   [[nodiscard]] program_table*& programs() noexcept { return programs_; }
   [[nodiscard]] virtual_thread& self() noexcept { return *running_; }
@@ -255,6 +259,7 @@ class execution {
   step_log log_;
   network network_;
   disk_state* disk_ = nullptr;
+  name_table* names_ = nullptr;
   program_table* programs_ = nullptr;
   std::vector<std::unique_ptr<virtual_thread>> threads_;
   std::vector<std::pair<const void*, std::atomic<bool>*>> held_;  ///< locks
