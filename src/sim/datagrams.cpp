@@ -16,7 +16,8 @@ namespace sim::detail {
 
 namespace {
 
-constexpr std::size_t max_bytes = 65'507;  // of UDP over IPv4
+constexpr platform::duration lateness = std::chrono::milliseconds(100);  // of a datagram that others overtake
+constexpr std::size_t max_bytes = 65'507;                                // of UDP over IPv4
 
 std::uint16_t port_in(const ::sockaddr_storage& name) noexcept {
   return ntohs(reinterpret_cast<const ::sockaddr_in&>(name).sin_port);
@@ -130,27 +131,40 @@ std::int64_t network::send_udp(socket& of, const ::sockaddr_storage& to, const s
   if (of.box->partitions != 0 || at.partitions != 0 || fault(&sim::faults::loss)) {
     return size;
   }
-  mailbox* into = receiver;
-  mailbox::datagram what{current->now() + latency, with_host(of.name), bytes, {}};
   if (receiver == nullptr) {
-    if (of.box->peer_name.ss_family == 0 || port_in(of.box->peer_name) != port_in(to)) {
-      return size;  // only a peer's refusal is reported
+    if (of.box->peer_name.ss_family != 0 && port_in(of.box->peer_name) == port_in(to)) {  // only a peer is reported
+      step(of.box);
+      put(*of.box, {.arrives = current->now() + 2 * latency, .refused = true});
     }
-    into = of.box;
-    step(into);
-    what = {current->now() + 2 * latency, {}, {}, {}, true};
-  } else if (receiver->full()) {
     return size;
   }
-  news told;
-  const platform::time_point arrives = what.arrives;
-  into->flying.push_back(std::move(what));
-  arrive(*into, told);
-  publish(told);
-  if (arrives > current->now()) {
-    later({arrives, nullptr, nullptr, into});
+  const int copies = !receiver->full() && fault(&sim::faults::duplicate) ? 2 : 1;
+  for (int i = 0; i < copies; ++i) {
+    if (i > 0) {
+      step(receiver);
+    }
+    if (receiver->open && !receiver->full()) {
+      const bool late = fault(&sim::faults::reorder);
+      put(*receiver, {.arrives = current->now() + latency + (late ? lateness : platform::duration(0)),
+                      .from = with_host(of.name),
+                      .bytes = bytes,
+                      .late = late});
+    }
   }
   return size;
+}
+
+void network::put(mailbox& into, mailbox::datagram what) {
+  news told;
+  const platform::time_point arrives = what.arrives;
+  const auto overtaken = std::ranges::find_if(
+      into.flying, [&](const mailbox::datagram& each) { return each.late && each.arrives > arrives; });
+  into.flying.insert(overtaken, std::move(what));
+  arrive(into, told);
+  publish(told);
+  if (arrives > current->now()) {
+    later({arrives, nullptr, nullptr, &into});
+  }
 }
 
 std::int64_t network::send_datagram(socket& of, const message& what, passengers with) {

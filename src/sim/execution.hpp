@@ -72,6 +72,8 @@ inline constexpr fault_kind fault_kinds[] = {
     {&sim::faults::reset, "finds the connection reset (`faults::reset`)"},
     {&sim::faults::shortage, "finds no descriptor (`faults::shortage`)"},
     {&sim::faults::loss, "loses a datagram (`faults::loss`)"},
+    {&sim::faults::duplicate, "sends a datagram that arrives twice (`faults::duplicate`)"},
+    {&sim::faults::reorder, "sends a datagram that arrives behind later ones (`faults::reorder`)"},
     {&sim::faults::silence, "asks a name server that does not answer (`faults::silence`)"},
     {&sim::faults::disk_errors, "meets an error of the disk (`faults::disk_errors`)"},
     {&sim::faults::slow_disk, "waits for the disk (`faults::slow_disk`)"},

@@ -111,10 +111,11 @@ struct connection {
 struct mailbox {
   struct datagram {
     platform::time_point arrives;
-    ::sockaddr_storage from;
-    std::string bytes;
-    passengers with;
+    ::sockaddr_storage from = {};
+    std::string bytes = {};
+    passengers with = {};
     bool refused = false;  ///< no datagram, but the news that no process listens where one was sent
+    bool late = false;     ///< later ones overtake it
   };
   std::deque<datagram> flying, arrived;
   bool open = true;
@@ -284,6 +285,8 @@ class network {
   std::int64_t send_datagram(socket& of, const message& what, passengers with);
   std::int64_t send_udp(socket& of, const ::sockaddr_storage& to, const std::string& bytes);
   std::int64_t receive_datagram(socket& of, void* into, std::size_t size, std::size_t max_descriptors, received& with);
+  /// Sends a datagram of UDP in a step at `into`, which it ends.
+  void put(mailbox& into, mailbox::datagram what);
   void close_datagrams(socket& of);
   /// Takes in what has arrived by now, in a step at the mailbox.
   static void arrive(mailbox& at, news& into);

@@ -170,6 +170,71 @@ TEST(udp, a_client_survives_a_loss_and_a_partition) {
             outcome::assertion);
 }
 
+/// Whether a server that adds up numbers gets 1, 2 and 3 from a client in this order, and each once.
+template <bool Numbered>
+void add_up() {
+  udp_socket server = bound();
+  int sum = 0;
+  run_fibers(1, {[&] {
+                   udp_socket client = udp_socket::connect(here).value();
+                   for (const char byte : {'\1', '\2', '\3'}) {
+                     client.send(&byte, 1).value();
+                   }
+                 },
+                 [&] {
+                   char byte;
+                   for (int last = 0; server.receive(&byte, 1, 1s);) {
+                     if (!Numbered || byte > last) {  // a repeated or late number is left out
+                       sim::check(byte > last, "numbers come in order");
+                       sum += byte;
+                       last = byte;
+                     }
+                   }
+                   sim::check(Numbered || sum == 6, "each comes once");
+                 }});
+}
+
+TEST(udp, datagrams_are_repeated_and_overtaken) {
+  for (const auto fault : {&sim::faults::duplicate, &sim::faults::reorder}) {
+    sim::options options = bound_by(1);
+    expect_passes(add_up<false>, options);
+    options.faults.*fault = true;
+    const auto found = sim::explore(add_up<false>, options);
+    EXPECT_EQ(found.what, outcome::assertion);
+    EXPECT_NE(found.trace.find(fault == &sim::faults::reorder ? "arrives behind later ones" : "arrives twice"),
+              std::string::npos)
+        << found.text();
+    expect_passes(add_up<true>, options);
+  }
+}
+
+TEST(udp, a_late_answer_meets_the_next_question) {
+  const auto found = sim::explore(
+      [] {
+        const sim::latency each_way(3ms);
+        udp_socket server = bound();
+        run_fibers(1, {[&] {
+                         char byte;
+                         while (const auto got = server.receive(&byte, 1)) {
+                           static_cast<void>(server.send_to(got->from, &byte, 1));
+                         }
+                       },
+                       [&] {
+                         udp_socket client = udp_socket::connect(here).value();
+                         for (const char byte : {'a', 'b'}) {
+                           char answer;
+                           client.send(&byte, 1).value();
+                           const bool answered = client.receive(&answer, 1, 10ms).has_value();
+                           sim::check(!answered || answer == byte, "an answer to another question");
+                           static_cast<void>(this_fiber::sleep_for(90ms));
+                         }
+                         server.close();
+                       }});
+      },
+      {.preemptions = 0, .faults = {.reorder = true}});
+  EXPECT_NE(found.message.find("an answer to another question"), std::string::npos) << found.text();
+}
+
 /// Passes one end of a pair, and keeps the other, which reads its end once no copy is open.
 class token {
  public:

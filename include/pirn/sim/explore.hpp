@@ -43,6 +43,8 @@ struct faults {
   bool reset = false;            ///< a connection is reset when it is read or written
   bool shortage = false;         ///< an accept finds no descriptor for the connection, nor a passed one a number
   bool loss = false;             ///< a datagram of UDP is lost
+  bool duplicate = false;        ///< a datagram of UDP arrives twice
+  bool reorder = false;          ///< a datagram of UDP arrives 100 ms late, so that later ones overtake it
   bool silence = false;          ///< a name server does not answer a try of a question
   bool disk_errors = false;      ///< a call on the `sim::disk` fails with an error of the device (EIO)
   bool slow_disk = false;        ///< a read of it finds nothing cached, or a request of a completion engine takes 1 ms

@@ -5,8 +5,9 @@
 // bound to one, as a UDP socket refuses datagrams. A connection holds 4 KiB in each direction before its
 // writer has to wait; a UDP socket holds 256 datagrams, a Unix socket 11. Transfer takes no time and loses nothing,
 // unless the program uses the classes below, or the exploration has the options `faults::short_transfers`,
-// `faults::reset` and `faults::loss`. Unix sockets know neither delays nor partitions; their paths are no files, and
-// are free as soon as the socket is closed. They pass sockets only, no other files.
+// `faults::reset`, `faults::loss`, `faults::duplicate` and `faults::reorder`. Unix sockets know neither delays nor
+// partitions; their paths are no files, and are free as soon as the socket is closed. They pass sockets only, no other
+// files.
 #pragma once
 
 #include <chrono>
