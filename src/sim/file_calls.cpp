@@ -1,6 +1,8 @@
 // System calls on files in an exploration: those about the disk of the execution go there, all others to the kernel.
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "detail/system.hpp"
@@ -184,11 +186,29 @@ int statx(int folder, const char* path, int flags, unsigned mask, struct ::statx
 }
 
 void* mmap(void* at, std::size_t size, int protection, int flags, int descriptor, ::off_t offset) noexcept {
-  if (is_file(descriptor)) {
-    errno = ENODEV;
-    return MAP_FAILED;
+  if (!is_file(descriptor)) {
+    return ::mmap(at, size, protection, flags, descriptor, offset);
   }
-  return ::mmap(at, size, protection, flags, descriptor, offset);
+  void* made = MAP_FAILED;
+  on_file(descriptor, [&](disk_state&, const open_file& of) -> std::int64_t {
+    if (of.of->directory || ((flags & MAP_PRIVATE) == 0 && (protection & PROT_WRITE) != 0)) {
+      return -ENODEV;  // a copy is not shared
+    }
+    if ((of.flags & O_ACCMODE) == O_WRONLY) {
+      return -EACCES;
+    }
+    void* const copy = ::mmap(at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED) {
+      return -errno;
+    }
+    const std::string& bytes = of.of->bytes;
+    const std::size_t from = std::min(static_cast<std::size_t>(offset), bytes.size());
+    std::memcpy(copy, bytes.data() + from, std::min(size, bytes.size() - from));
+    ::mprotect(copy, size, protection);
+    made = copy;
+    return 0;
+  });
+  return made;
 }
 
 ssize_t getdents64(int descriptor, void* into, std::size_t size) noexcept {

@@ -1,6 +1,7 @@
 // Files, directories and pipes in an exploration: whole writes by short ones, errors of the disk at any call, and every
 // order of a call, a stop, a deadline, a close and a second caller, with either half of an engine.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <pirn/fiber/scope.hpp>
 #include <pirn/fiber/this_fiber.hpp>
 #include <pirn/io/copy.hpp>
@@ -51,6 +52,57 @@ bool write_or_fail(const sim::disk& disk, file& to, std::string_view text, io_er
   sim::check(put.error() == error && put.error().path == "/sim/f");
   sim::check(found == text.substr(0, put.error().done), "the error says how much was written");
   return false;
+}
+
+std::string_view text_of(const file::mapping& of) {
+  return {reinterpret_cast<const char*>(of.bytes().data()), of.bytes().size()};
+}
+
+TEST(file, a_mapping_has_the_bytes_of_its_moment) {
+  expect_passes_with_both(
+      [](engine_kind by) {
+        sim::disk disk;
+        run_fibers(by, 1, {[&] {
+                     constexpr std::size_t page = 4096;
+                     const std::string text = std::string(page, 'a') + "bcdef";
+                     auto file = file::open("/sim/f", to_write).value();
+                     sim::check(file.write_at(text.data(), text.size(), 0).has_value());
+                     auto own = file.map_private(page, 5).value();
+                     const auto middle = file.map(page + 1, 3).value();
+                     sim::check(file.write_at("xyz", 3, page).has_value());
+                     own.writable()[0] = std::byte{'B'};
+                     sim::check(text_of(own) == "Bcdef" && text_of(middle) == "cde");
+                     sim::check(disk.contents("/sim/f") == std::string(page, 'a') + "xyzef");
+                     sim::check(file.map(page, 6).error() == io_error::end_of_stream);
+                     file.close();
+                     sim::check(text_of(middle) == "cde", "it outlives the file");
+                     unsigned char resident;
+                     std::byte* const memory = own.writable().data();
+                     sim::check(::mincore(memory, page, &resident) == 0);
+                     own = {};
+                     sim::check(::mincore(memory, page, &resident) != 0, "it is freed");
+                     auto output = file::open("/sim/f", {.access = file::access::write}).value();
+                     sim::check(output.map(0, 1).error() == std::errc::permission_denied);
+                   }});
+      },
+      {.preemptions = 0});
+}
+
+TEST(file, a_mapping_beside_a_crash) {
+  expect_passes_with_both(
+      [](engine_kind by) {
+        sim::disk disk;
+        auto file = file::open("/sim/f", to_write).value();
+        sim::check(file.write_at("abc", 3, 0).has_value());
+        run_fibers(by, 2,
+                   {[&] {
+                      const auto mapped = file.map(0, 3);
+                      sim::check(mapped ? text_of(*mapped) == "abc" : mapped.error() == std::errc::io_error);
+                    },
+                    [&] { disk.crash(); }});
+        file.close();
+      },
+      {.preemptions = 1});
 }
 
 TEST(file, written_and_read_in_short_pieces_is_whole) {

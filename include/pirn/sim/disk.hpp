@@ -20,7 +20,7 @@ class disk_state;
 /// A disk that is mounted at "/sim" while this object exists: `pirn::file` and the calls of pirn/io/directory.hpp work
 /// on paths below, and all other paths are the kernel's. Made by the program of an exploration, one at a time. Files
 /// that are open at its end are reported as a leak. Each call is a point where other threads may run. There are no
-/// links, no ".." in paths, and no mappings: `file::map` fails with std::errc::no_such_device.
+/// links, and no ".." in paths. A `file::mapping` is a copy: it does not see what is written to the file later.
 ///
 /// What is written is lost in a crash until `sync` of its file, and what was made, renamed or removed until `sync` of
 /// its directory. The options `faults::disk_errors`, `faults::short_transfers` and `faults::slow_disk` make it worse.
