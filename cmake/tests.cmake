@@ -155,7 +155,7 @@ foreach(source IN LISTS sources)
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800 RUN_SERIAL ON)
   else()
     pirn_test(${name} ${folder})
-    if(layer MATCHES "^(io|net|http)$" OR name MATCHES "^sim_(acceptor|http|network|sockets)_test$")
+    if(layer MATCHES "^(io|net|http)$" OR name MATCHES "^sim_(acceptor|http|names|network|sockets)_test$")
       # The same program with the other engine, where the kernel allows it.
       add_test(NAME ${name}_uring COMMAND ${name})
       pirn_test(${name}_uring ${folder})

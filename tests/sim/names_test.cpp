@@ -133,7 +133,7 @@ TEST(names, equal_questions_are_shared) {
         const sim::names known({{"www", {.addresses = {first}, .takes = 1ms}}});
         resolver all;
         const auto ask = [&] { sim::check(all.look_up("www").has_value()); };
-        run_fibers(1, {ask, ask});
+        run_together({ask, ask}, {.migratable = true});
         sim::check(all.counted().queries == 2 && all.counted().shared + all.counted().cached == 2);
       },
       bound_by(1));
@@ -170,6 +170,35 @@ TEST(names, a_silent_server_is_asked_again) {
                  {.timeout = 1s, .tries = 2});
       },
       bound_by(0));
+}
+
+TEST(names, a_stop_ends_a_look_up) {
+  for (const bool by_system : {false, true}) {
+    expect_passes(
+        [by_system] {
+          const sim::names known({{"www", {.addresses = {first}, .takes = 5s}}});
+          resolver all({.by_system = by_system});
+          std::vector<fiber> fibers;
+          run_together({[&] {
+                          const auto [error, took] = look_up(all, "www");
+                          sim::check(error == io_error::stopped && took <= 1ms);
+                        },
+                        [&] {
+                          static_cast<void>(this_fiber::sleep_for(1ms));
+                          fibers[0].request_stop();
+                        }},
+                       {.fibers = &fibers});
+        },
+        bound_by(1));
+  }
+}
+
+TEST(names, of_two_tables_the_second_is_refused) {
+  const auto found = sim::explore([] {
+    const sim::names one({});
+    const sim::names other({});
+  });
+  EXPECT_EQ(found.what, outcome::aborted) << found.text();
 }
 
 /// A client that connects by name, to two addresses of which one refuses, beside a stop and a deadline.
