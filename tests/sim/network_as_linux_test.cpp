@@ -21,6 +21,7 @@
 
 #include "detail/system.hpp"
 #include "pirn/detail/platform.hpp"
+#include "pirn/net/address.hpp"
 #include "pirn/sim/explore.hpp"
 
 namespace {
@@ -412,6 +413,58 @@ class random_datagrams {
   std::vector<std::string> log_;
 };
 
+/// A program that reaches for sockets at each address, and the result of each of its calls.
+class all_addresses {
+ public:
+  all_addresses(const system_calls& by, int type, std::uint64_t /*seed*/) : by_(by), type_(type) {}
+  std::vector<std::string> run(int /*calls*/) {
+    const char* const all[] = {"127.0.0.1", "127.0.0.2", "0.0.0.0", "::1", "::"};
+    for (const char* const own : all) {
+      for (const char* const to : all) {
+        reach(pirn::ip_address::parse(own).value(), pirn::ip_address::parse(to).value());
+      }
+    }
+    return std::move(log_);
+  }
+
+ private:
+  int open(const pirn::ip_address& like) {
+    return by_.socket(like.is_v6() ? AF_INET6 : AF_INET, type_ | SOCK_CLOEXEC, 0);
+  }
+  void reach(const pirn::ip_address& own, const pirn::ip_address& to) {
+    const int server = open(own);
+    name bound;
+    bound.size = pirn::detail::to_native({own, 0}, bound.bytes);
+    by_.bind(server, bound.get(), bound.size);
+    by_.getsockname(server, bound.get(), &bound.size);
+    name there;
+    there.size = pirn::detail::to_native({to, pirn::detail::from_native(bound.bytes).port}, there.bytes);
+    for (const pirn::ip_address& of : {pirn::ip_address::any_v4(), pirn::ip_address::any_v6()}) {
+      const int client = open(of);
+      std::string line =
+          (of.is_v6() ? "by IPv6 to " : "by IPv4 to ") + to.to_string() + " at " + own.to_string() + ": ";
+      if (type_ == SOCK_STREAM && of.is_v6() == to.is_v6()) {
+        by_.listen(server, 8);
+        log_.push_back(line + outcome(by_.connect(client, there.get(), there.size)));
+      } else if (type_ == SOCK_DGRAM) {
+        line += outcome(by_.sendto(client, "x", 1, 0, there.get(), there.size));
+        std::this_thread::sleep_for(by_.arrival);
+        char byte;
+        log_.push_back(line + (by_.recv(server, &byte, 1, MSG_DONTWAIT) == 1 ? ", arrives" : ""));
+        reinterpret_cast<::sockaddr_in&>(there.bytes).sin_port = 0;  // where it is in both families
+        log_.push_back("to no port: " + outcome(by_.sendto(client, "x", 1, 0, there.get(), there.size)));
+        reinterpret_cast<::sockaddr_in&>(there.bytes).sin_port = reinterpret_cast<::sockaddr_in&>(bound.bytes).sin_port;
+      }
+      by_.close(client);
+    }
+    by_.close(server);
+  }
+
+  const system_calls& by_;
+  int type_;
+  std::vector<std::string> log_;
+};
+
 /// A program of one pipe, and the result of each of its calls.
 class random_pipe {
  public:
@@ -511,6 +564,19 @@ TEST(network, pipes_do_what_those_of_linux_do) {
 TEST(network, unix_sockets_do_what_those_of_linux_do) { expect_alike<random_program>(AF_UNIX, 120, 200); }
 
 TEST(network, datagrams_do_what_those_of_linux_do) { expect_alike<random_datagrams>(AF_INET, 80, 20); }
+
+TEST(network, addresses_do_what_those_of_linux_do) {
+  const int v6 = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  name loopback;
+  loopback.size = pirn::detail::to_native({pirn::ip_address::loopback_v6(), 0}, loopback.bytes);
+  const bool has_v6 = ::bind(v6, loopback.get(), loopback.size) == 0;
+  ::close(v6);
+  if (!has_v6) {
+    GTEST_SKIP() << "no IPv6 on this machine";
+  }
+  expect_alike<all_addresses>(SOCK_STREAM, 1, 1);
+  expect_alike<all_addresses>(SOCK_DGRAM, 1, 1);
+}
 
 TEST(network, unix_datagrams_do_what_those_of_linux_do) { expect_alike<random_datagrams>(AF_UNIX, 120, 200); }
 
