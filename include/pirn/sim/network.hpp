@@ -1,13 +1,12 @@
 // The network of an exploration, which is in memory: pirn/net works on it unchanged, and its sockets last for one
 // execution.
 //
-// Every address is this one machine; a port has one listener, which refuses connections to other addresses if it is
-// bound to one, as a UDP socket refuses datagrams. A connection holds 4 KiB in each direction before its
-// writer has to wait; a UDP socket holds 256 datagrams, a Unix socket 11. Transfer takes no time and loses nothing,
-// unless the program uses the classes below, or the exploration has the options `faults::short_transfers`,
-// `faults::reset`, `faults::loss`, `faults::duplicate` and `faults::reorder`. Unix sockets know neither delays nor
-// partitions; their paths are no files, and are free as soon as the socket is closed. They pass sockets only, no other
-// files.
+// Every address is this one machine. A port has one listener and one UDP socket; one that is bound to an address is not
+// reached at the others. A connection holds 4 KiB in each direction before its writer has to wait; a UDP socket holds
+// 256 datagrams, a Unix socket 11. Transfer takes no time and loses nothing, unless the program uses the classes below,
+// or the exploration has the options `faults::short_transfers`, `faults::reset`, `faults::loss`, `faults::duplicate`
+// and `faults::reorder`. Unix sockets know neither delays nor partitions; their paths are no files, and are free as
+// soon as the socket is closed. They pass sockets only, no other files.
 #pragma once
 
 #include <chrono>
