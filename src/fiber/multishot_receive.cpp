@@ -114,7 +114,6 @@ bool multishot_receive::is_of_parent() const noexcept { return armed_in_ != null
 
 void multishot_receive::leave_parent() noexcept {
   std::construct_at(&waiters);  // a thread of the parent may hold the lock for ever
-  lent = false;
   receiving = false;
 }
 

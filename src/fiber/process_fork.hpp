@@ -8,8 +8,11 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// The number of forks between the process that made its first runtime and this one.
+/// The number of forks since the first call of `count_forks`.
 extern constinit platform::signal_atomic<unsigned> process_forks;
+
+/// Counts forks from now on. Returns how many there were; without memory for that they are not counted.
+unsigned count_forks() noexcept;
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END

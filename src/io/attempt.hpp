@@ -116,7 +116,7 @@ inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
 }  // namespace detail
 
 inline bool descriptor::is_inherited() const noexcept {
-  return process_.load(platform::memory_order_relaxed) != detail::process_forks.load(platform::memory_order_relaxed);
+  return process_.load(platform::memory_order_acquire) != detail::process_forks.load(platform::memory_order_relaxed);
 }
 
 inline std::error_code descriptor::reason_to_refuse(const operation_guard& guard, io_direction direction,

@@ -54,9 +54,7 @@ std::error_code poll_on_thread(int native, io_direction direction, platform::tim
 }  // namespace
 
 descriptor::descriptor(int native) noexcept
-    : native_(native),
-      process_(detail::process_forks.load(platform::memory_order_relaxed)),
-      users_(native >= 0 ? 0 : closed_bit) {}
+    : native_(native), process_(detail::count_forks()), users_(native >= 0 ? 0 : closed_bit) {}
 
 descriptor::descriptor(descriptor&& other) noexcept { take(other); }
 
@@ -70,7 +68,10 @@ descriptor& descriptor::operator=(descriptor&& other) noexcept {
 
 void descriptor::leave_parent() noexcept {
   constexpr unsigned under_way = ~0u;  // by another thread
-  unsigned before = process_.load(platform::memory_order_relaxed);
+  unsigned before = process_.load(platform::memory_order_acquire);
+  if (before == detail::process_forks.load(platform::memory_order_relaxed)) {
+    return;  // another thread has done it
+  }
   if (before == under_way || !process_.compare_exchange_strong(before, under_way, platform::memory_order_acquire)) {
     while (process_.load(platform::memory_order_acquire) == under_way) {
       platform::relax();
@@ -83,6 +84,7 @@ void descriptor::leave_parent() noexcept {
   users_.store(users_.load(platform::memory_order_relaxed) & closed_bit, platform::memory_order_relaxed);
   handle_.store(nullptr, platform::memory_order_relaxed);
   engine_.reset();
+  blocks_ = false;  // the parent may need the open file non-blocking still
   drained_tick_.store(no_tick, platform::memory_order_relaxed);
   if (detail::multishot_receive* const from = receives_.load(platform::memory_order_relaxed)) {
     from->leave_parent();
@@ -230,7 +232,10 @@ int descriptor::release() noexcept {
     let_others_end_it();
   }
   if (detail::multishot_receive* const ended = receives_.exchange(nullptr, platform::memory_order_acq_rel)) {
-    ended->remove_owner();
+    // In a child of the process whose engine has it, it stays: the engine's threads may have held its locks.
+    if (!ended->is_of_parent()) {
+      ended->remove_owner();
+    }
   }
   users_.store(closed_bit, platform::memory_order_release);
   if (readiness* const handle = handle_.exchange(nullptr, platform::memory_order_acq_rel)) {

@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "pirn/fiber/runtime.hpp"
@@ -246,6 +248,37 @@ TEST_F(inherited, its_close_leaves_the_parent_its_reports) {
     return 0;
   });
   runtime.run([&] { EXPECT_TRUE(gets_a_byte()); });
+}
+
+TEST_F(inherited, its_close_leaves_the_mode_of_an_adopted_one) {
+  SKIP_UNDER_TSAN();
+  shared_pair s = local_sockets();
+  descriptor adopted = descriptor::adopt(s.give()).value();
+  run_in_child([&] {
+    adopted.close();
+    return 0;
+  });
+  EXPECT_FALSE(blocks(adopted.native()));
+}
+
+TEST_F(inherited, its_close_waits_for_no_thread_of_the_parent) {
+  SKIP_UNDER_TSAN();
+  std::atomic<bool> begins = false;
+  std::thread reads([&] {
+    begins = true;
+    char read = 0;
+    EXPECT_EQ(here.read(&read, 1, in(10s)), 1u);
+  });
+  while (!begins) {
+    std::this_thread::yield();
+  }
+  std::this_thread::sleep_for(2ms);
+  run_in_child([&] {
+    here.close();
+    return 0;
+  });
+  EXPECT_EQ(there.write("x", 1), 1u);
+  reads.join();
 }
 
 TEST_F(inherited, the_child_waits_by_a_runtime_of_its_own) {
