@@ -33,6 +33,7 @@ constexpr std::uint32_t setup_no_sqarray = 1u << 16;
 constexpr std::uint32_t feature_single_mmap = 1u << 0;
 constexpr std::uint32_t feature_no_drop = 1u << 1;
 constexpr std::uint32_t feature_ext_arg = 1u << 8;
+constexpr std::uint32_t feature_rsrc_tags = 1u << 10;     // Linux 5.13, which has multishot polls too
 constexpr std::uint32_t feature_skip_success = 1u << 11;  // Linux 5.17
 constexpr std::uint32_t feature_no_iowait = 1u << 17;
 
@@ -177,6 +178,7 @@ bool ring::open(const features& wanted, const char*& why) noexcept {
     why = "the kernel's io_uring is too old: Linux 5.11 is needed";
     return false;
   }
+  has_.multishot_poll = has_.multishot_poll && (made.features & feature_rsrc_tags) != 0;
   has_.skip_success = has_.skip_success && (made.features & feature_skip_success) != 0;
   has_.no_iowait = has_.no_iowait && (made.features & feature_no_iowait) != 0;
   const std::size_t sq_end = made.sq.array + (has_.no_sqarray ? 0 : made.sq_entries * sizeof(std::uint32_t));
