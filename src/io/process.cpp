@@ -74,7 +74,7 @@ file_result<process> process::spawn(std::span<const std::string> arguments, cons
   }
   detail::program_start start;
   if (const int refused = start.prepare(arguments, how); refused != 0) {
-    return fail(system_error_of(refused), start.refuses_socket() ? "give a non-blocking socket to" : "start", name);
+    return fail(system_error_of(refused), start.action(), name);
   }
   process made;
   made.input = start.take_end(STDIN_FILENO);
@@ -159,7 +159,16 @@ result<> process::kill(int signal) noexcept {
     }
     // Until the program is reaped its number is not that of another group.
     const platform::spin_guard guard(of.reaping_);
-    return of.ended_ ? -ESRCH : detail::send_signal_to_group(of.group_, number);
+    if (of.ended_) {
+      return -ESRCH;
+    }
+    constexpr int only_a_question = 0;  // whether other code has reaped it
+    if (const std::int64_t there = detail::send_signal(native, only_a_question); there < 0) {
+      return there;
+    }
+    const std::int64_t sent = detail::send_signal_to_group(of.group_, number);
+    // It may have left its group.
+    return sent == -ESRCH || number == SIGKILL ? detail::send_signal(native, number) : sent;
   };
   const auto sent = running_.invoke(send, &wanted);
   if (sent) {

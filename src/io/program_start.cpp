@@ -49,20 +49,27 @@ number beyond_standards(int native) noexcept {
 
 /// Returns a copy that blocks, as programs expect, and leaves the open file as it is: other users may rely on its mode.
 /// A pipe or terminal is opened anew for that; a socket cannot be, and the call fails with EINVAL.
-number copy_that_blocks(int native, bool& refuses_socket) noexcept {
+number copy_that_blocks(int native, const char*& action) noexcept {
   const int flags = ::fcntl(native, F_GETFL);
   struct ::stat about;
   if (flags < 0 || (flags & O_NONBLOCK) == 0 || ::fstat(native, &about) != 0) {
     return beyond_standards(native);
   }
-  if (!can_reopen(native, about)) {
-    refuses_socket = S_ISSOCK(about.st_mode);
+  if (S_ISSOCK(about.st_mode)) {
+    action = "give a non-blocking socket to";
     errno = EINVAL;
-    return refuses_socket ? number() : beyond_standards(native);
+    return number();
   }
+  if (!can_reopen(native, about)) {
+    return beyond_standards(native);
+  }
+  const char* const before = std::exchange(action, "open a non-blocking pipe anew for");
   const number made(open_again(native, flags));
-  return made.get() < 0 || ::fcntl(made.get(), F_SETFL, flags & ~O_NONBLOCK) != 0 ? number()
-                                                                                  : beyond_standards(made.get());
+  if (made.get() < 0 || ::fcntl(made.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    return number();
+  }
+  action = before;
+  return beyond_standards(made.get());
 }
 
 std::vector<char*> pointers_to(std::span<const std::string> texts) {
@@ -135,7 +142,7 @@ int program_start::prepare(std::span<const std::string> arguments, const process
         }
         break;
       case kind::native:
-        given = copy_that_blocks(sources[i].native_, refuses_socket_);
+        given = copy_that_blocks(sources[i].native_, action_);
         break;
       case kind::pipe: {
         int both[2];

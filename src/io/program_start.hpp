@@ -33,8 +33,8 @@ class program_start {
   /// negated error.
   [[nodiscard]] static std::int64_t run(int native, void* self) noexcept;
   [[nodiscard]] ::pid_t id() const noexcept { return id_; }
-  /// Whether an error of `prepare` is about a socket that does not block.
-  [[nodiscard]] bool refuses_socket() const noexcept { return refuses_socket_; }
+  /// The action in which `prepare` has failed, for the error.
+  [[nodiscard]] const char* action() const noexcept { return action_; }
   /// Whether an error of `run` is about the working directory.
   [[nodiscard]] bool folder_is_missing() const noexcept { return folder_is_missing_; }
 
@@ -43,7 +43,7 @@ class program_start {
 
   std::unique_ptr<state> state_;
   ::pid_t id_ = 0;
-  bool refuses_socket_ = false;
+  const char* action_ = "start";
   bool folder_is_missing_ = false;
 };
 

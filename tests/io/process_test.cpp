@@ -257,7 +257,7 @@ TEST(process, that_several_wait_for_tells_each_how_it_ended) {
     process p = shell("exit 7", {});
     const auto waits = [&] {
       const auto found = p.wait(in(10s));
-      EXPECT_TRUE(found && found->exit_code == 7) << found.error().message();
+      EXPECT_TRUE(found && found->exit_code == 7) << (found ? "another exit code" : found.error().message());
     };
     pirn::fiber one = both.spawn(waits, {.worker = 0});
     pirn::fiber two = both.spawn(waits, {.worker = 1});
