@@ -51,6 +51,11 @@ void blocking_pool::announce() {
   }
 }
 
+bool blocking_pool::would_queue() noexcept {
+  const platform::spin_guard guard(lock_);
+  return idle_count_ + looking_ <= announced_ + queued_ && threads() >= max_threads_;
+}
+
 std::error_code blocking_pool::start_thread() noexcept {
   // All of it under the lock: no other caller may count on a thread that could not be started, and the thread cannot
   // end, and be joined, before its handle is written.

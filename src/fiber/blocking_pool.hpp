@@ -32,6 +32,8 @@ class blocking_pool {
   /// Gives an announced call to an idle thread, or to the next thread that is done.
   void submit(blocking_call& call) noexcept;
 
+  /// Whether a call that is announced now probably waits for a thread.
+  [[nodiscard]] bool would_queue() noexcept;
   /// Returns the number of threads if all of them are idle and no call is under way, else nothing.
   [[nodiscard]] std::optional<std::size_t> idle_threads() noexcept;
   [[nodiscard]] std::size_t threads() const noexcept { return threads_.load(platform::memory_order_relaxed); }

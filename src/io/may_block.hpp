@@ -11,11 +11,14 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Calls `f` once: on a thread of the blocking pool, or directly where the pool has no thread for it, as in a process
-/// made by fork. For calls that must be made in any case, such as those of destructors.
+/// Calls `f` once: on a thread of the blocking pool, or directly where the pool has no thread for it at present, as in
+/// a process made by fork, or where no fiber runs, as in a callback of a scheduler. For calls that must be made in any
+/// case, such as those of destructors.
 template <class F>
 void call_in_pool(F f) noexcept {
-  if (const worker* const here = current_worker(); here != nullptr && !is_forked(here->owner) && !fibers_are_left()) {
+  worker* const here = current_worker();
+  if (here != nullptr && here->queue.running() != here->queue.scheduler() && !is_forked(here->owner) &&
+      !fibers_are_left() && !here->owner.blocking.would_queue()) {
     try {
       return blocking(f);
     } catch (const std::exception&) {  // no thread for it

@@ -104,7 +104,8 @@ class file {
   /// an open file. Suspension point that neither a stop nor a deadline ends, so not to be reached with a std::mutex
   /// held: the kernel's call runs in the blocking pool, which costs some 10 us, if the file was open for writing or has
   /// no name any more. Such a close may write what was written to the file, or free its blocks, 70 ms for 1 GiB. It
-  /// runs on the calling thread for another file, on a plain thread, and if the pool has no thread for it.
+  /// runs on the calling thread for another file, on a plain thread, and if the pool has no thread for it at
+  /// present.
   void close() noexcept;
   /// Whether it was not closed.
   [[nodiscard]] bool is_open() const noexcept { return opened_.is_open(); }
