@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint64_t max_passed_over = 32;
 constexpr std::uint64_t max_doublings = 7;
 constexpr auto shortest_pause = std::chrono::microseconds(100);
+constexpr auto longest_look = std::chrono::milliseconds(100);  // from one look at a listener to the next
 
 platform::time_point after(platform::duration length) noexcept { return time_limit(length); }
 
@@ -106,7 +107,8 @@ std::error_code accept_loop::wait_for_place(tcp_listener& from, owner& each, pla
       return io_error::closed;
     }
     // A close of the listener wakes no fiber here. And a connection may become suitable for `make_room` only later.
-    const platform::time_point until = std::min(deadline, after(limits_.longest_pause));
+    const auto pause = std::clamp<platform::duration>(limits_.longest_pause, shortest_pause, longest_look);
+    const platform::time_point until = std::min(deadline, after(pause));
     ended.lock();
     if (open_ < limits_.max_connections) {
       ended.unlock();
