@@ -52,8 +52,11 @@ bool port::takes(const ::sockaddr_storage& to) const noexcept {
 
 int network::connect_datagrams(socket& of, const ::sockaddr_storage& to) {
   if (!of.box->local) {
+    if (of.name.ss_family == AF_INET && to.ss_family == AF_INET6) {
+      return -EAFNOSUPPORT;
+    }
     if (of.at == nullptr) {
-      if (const int bound = bind_anywhere(of, to.ss_family); bound < 0) {
+      if (const int bound = bind_anywhere(of, of.name.ss_family); bound < 0) {
         return bound;
       }
     }
@@ -187,7 +190,7 @@ std::int64_t network::send_datagram(socket& of, const message& what, passengers 
       return -EDESTADDRREQ;
     }
     if (of.at == nullptr) {
-      if (const int bound = bind_anywhere(of, to.ss_family); bound < 0) {
+      if (const int bound = bind_anywhere(of, of.name.ss_family); bound < 0) {
         return bound;
       }
     }
