@@ -196,15 +196,16 @@ result<std::size_t> tcp_stream::unacknowledged() noexcept {
   int bytes = 0;
   const descriptor::syscall call = [](int native, void* argument) noexcept -> std::int64_t {
     // SIOCOUTQ still counts bytes that a reset has left unacknowledged.
-    auto* const bytes = static_cast<int*>(argument);
+    auto* const counted_bytes = static_cast<int*>(argument);
     pollfd interest{native, 0, 0};
     const bool has_news = platform::system::poll(&interest, 1, 0) > 0;
     if (has_news && (interest.revents & POLLERR) != 0) {
       return -ECONNRESET;
     }
-    const std::int64_t asked = result_of_call(platform::system::ioctl(native, SIOCOUTQ, bytes));
+    const std::int64_t asked = result_of_call(platform::system::ioctl(native, SIOCOUTQ, counted_bytes));
     // A call that reported the reset has taken the error.
-    const bool is_reset = asked >= 0 && *bytes > 0 && has_news && (interest.revents & POLLHUP) != 0 && is_over(native);
+    const bool is_reset =
+        asked >= 0 && *counted_bytes > 0 && has_news && (interest.revents & POLLHUP) != 0 && is_over(native);
     return is_reset ? -ECONNRESET : asked;
   };
   if (const auto done = socket_.invoke(call, &bytes); !done) {
