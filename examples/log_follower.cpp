@@ -14,7 +14,7 @@ namespace {
 
 /// Prints what the file has got since.
 void print_news(pirn::file& log, pirn::file::cursor& from) {
-  if (log.size().value_or(0) < from.offset()) {
+  if (const auto size = log.size(); size && *size < from.offset()) {
     from = pirn::file::cursor(log);  // it was emptied
   }
   char text[4096];
