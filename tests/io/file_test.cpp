@@ -328,12 +328,15 @@ TEST(file, is_closed_by_an_exception_and_after_a_stop) {
     };
     EXPECT_THROW(throws(), std::runtime_error);
     EXPECT_TRUE(is_closed(native));
+    native = -1;
     pirn::fiber stopped = pirn::spawn([&] {
       const file f = file::temporary().value();
       native = f.native();
       EXPECT_FALSE(pirn::this_fiber::sleep_for(10s));
     });
-    EXPECT_TRUE(pirn::this_fiber::sleep_for(5ms));
+    while (native < 0) {
+      EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
+    }
     stopped.request_stop();
     stopped.join();
     EXPECT_TRUE(is_closed(native));

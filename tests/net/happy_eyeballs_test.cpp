@@ -77,7 +77,7 @@ TEST(happy_eyeballs, the_first_that_answers_wins) {
       const auto took = clock::now() - begin;
       ASSERT_TRUE(made) << made.error().message();
       EXPECT_EQ(made->remote_endpoint().value(), good);
-      EXPECT_LT(took, 300ms + 200ms) << "the second part is the machine's";
+      EXPECT_LT(took, 2s) << "300 ms and what the machine needs; explorations measure it in virtual time";
       EXPECT_EQ(open_descriptors(), before + 1) << "the others are closed";
     }
   });

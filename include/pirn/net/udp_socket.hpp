@@ -50,7 +50,7 @@ class udp_socket {
   struct datagram {
     const void* data;  ///< the first byte
     std::size_t size;  ///< the number of bytes
-    endpoint to{};     ///< the receiver; the socket's peer if none is given
+    endpoint to{};     ///< the receiver; `endpoint()`, the default, is the socket's peer
   };
   /// The largest number of datagrams that a call sends or receives.
   static constexpr std::size_t max_batch = 32;

@@ -22,7 +22,9 @@ class unix_datagram_socket {
  public:
   /// How a socket with an address is opened.
   struct options {
-    bool replace_stale = true;  ///< as in unix_listen_options
+    /// Whether to replace a socket's file at the path that no open socket has. Of two programs that do so at the same
+    /// moment, the later one has the path.
+    bool replace_stale = true;
   };
   /// Describes a received datagram.
   struct received {

@@ -21,7 +21,7 @@ struct connect_error {
   };
   std::error_code code;                ///< of the look-up, the stop or the deadline; otherwise of the first attempt
   std::vector<attempt> attempts = {};  ///< those that have failed, in the order of their ends
-  std::string host = {};               ///< that `resolver::connect` looked up
+  std::string host = {};               ///< the argument of `resolver::connect`, unless that could not begin
 
   /// Returns a line such as "[2001:db8::1]:80: Network is unreachable; 192.0.2.1:80: Connection refused", or
   /// "db.example.com: no host has that name".
