@@ -19,7 +19,6 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 using detail::arrived_bytes;
 using detail::multishot_receive;
-using detail::result_of_call;
 
 namespace {
 

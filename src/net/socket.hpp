@@ -10,6 +10,7 @@
 #include "io/attempt.hpp"
 #include "pirn/io/descriptor.hpp"
 #include "pirn/net/address.hpp"
+#include "pirn/net/unix_address.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -24,7 +24,6 @@
 namespace {
 
 using namespace test;
-using pirn::copy_result;
 using pirn::fiber;
 using pirn::io_error;
 using pirn::operation;

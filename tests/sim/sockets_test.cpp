@@ -182,7 +182,7 @@ void add_up() {
                    }
                  },
                  [&] {
-                   char byte;
+                   unsigned char byte;
                    for (int last = 0; server.receive(&byte, 1, 1s);) {
                      if (!Numbered || byte > last) {  // a repeated or late number is left out
                        sim::check(byte > last, "numbers come in order");

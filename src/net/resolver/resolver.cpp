@@ -60,7 +60,7 @@ int weight_of(const std::error_code& error) noexcept {
          : error == io_error::name_server_failed ? 2
                                                  : ends_the_search;
 }
-const std::error_code& heavier(const std::error_code& one, const std::error_code& other) noexcept {
+std::error_code heavier(const std::error_code& one, const std::error_code& other) noexcept {
   return weight_of(other) > weight_of(one) ? other : one;
 }
 
