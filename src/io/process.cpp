@@ -157,12 +157,9 @@ result<> process::kill(int signal) noexcept {
     if (of.group_ == 0) {
       return detail::send_signal(native, number);
     }
-    // Until the program is reaped its number is not that of another group.
+    // Until the program is reaped, which this lock or else other code decides, its number is not that of another group.
     const platform::spin_guard guard(of.reaping_);
-    if (of.ended_) {
-      return -ESRCH;
-    }
-    constexpr int only_a_question = 0;  // whether other code has reaped it
+    constexpr int only_a_question = 0;
     if (const std::int64_t there = detail::send_signal(native, only_a_question); there < 0) {
       return there;
     }
