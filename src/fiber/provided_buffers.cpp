@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <new>
 
 #if defined(PIRN_ASAN)
@@ -27,8 +28,8 @@ void unpoison([[maybe_unused]] std::byte* memory, [[maybe_unused]] std::size_t s
 #endif
 }
 
-constexpr std::size_t array_bytes = provided_buffers::count * sizeof(uring::provided_buffer);
-constexpr std::size_t memory_bytes = std::size_t{provided_buffers::count} * provided_buffers::size;
+constexpr std::size_t array_bytes = provided_buffers::max_count * sizeof(uring::provided_buffer);
+constexpr std::size_t memory_bytes = std::size_t{provided_buffers::max_count} * provided_buffers::size;
 
 }  // namespace
 
@@ -47,11 +48,15 @@ std::shared_ptr<provided_buffers> provided_buffers::make() noexcept {
   }
   made->array_ = static_cast<uring::provided_buffer*>(all);
   made->memory_ = static_cast<std::byte*>(all) + array_bytes;
-  for (arrived_bytes& each : made->all_) {
-    each.home = made.get();
-    made->give_back(each);
-  }
+  made->grow();
   return made;
+}
+
+void provided_buffers::grow() noexcept {
+  for (const std::uint32_t wanted = std::min(count_ + step, max_count); count_ < wanted; ++count_) {
+    all_[count_].home = this;
+    give_back(all_[count_]);
+  }
 }
 
 provided_buffers::~provided_buffers() {
@@ -77,7 +82,7 @@ void provided_buffers::give_back(arrived_bytes& of) noexcept {
   const auto number = static_cast<std::uint32_t>(&of - all_);
   poison(memory_of(number), size);
   const platform::spin_guard guard(lock_);
-  uring::provided_buffer& place = array_[tail_ & (count - 1)];
+  uring::provided_buffer& place = array_[tail_ & (max_count - 1)];
   place.address = reinterpret_cast<std::uintptr_t>(memory_of(number));
   place.length = size;
   place.number = static_cast<std::uint16_t>(number);

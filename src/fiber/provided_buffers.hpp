@@ -13,8 +13,10 @@ namespace detail {
 /// Outlives its ring while bytes in it are not consumed.
 class provided_buffers final : public receive_buffers {
  public:
-  /// Enough for a message each of a thousand connections; the memory is that of pages that were used.
-  static constexpr std::uint32_t count = 1024;
+  /// The largest number of buffers, and how many there are at first and come with each `grow`. The memory is that of
+  /// pages that were used.
+  static constexpr std::uint32_t max_count = 8192;
+  static constexpr std::uint32_t step = 1024;
   static constexpr std::uint32_t size = 4096;
 
   /// Returns null without memory.
@@ -23,6 +25,9 @@ class provided_buffers final : public receive_buffers {
   provided_buffers(const provided_buffers&) = delete;
   provided_buffers& operator=(const provided_buffers&) = delete;
 
+  /// Gives the kernel more buffers, since it has run out of them, unless there are as many as there may be. For the
+  /// worker.
+  void grow() noexcept;
   /// The array for the kernel.
   [[nodiscard]] uring::provided_buffer* array() const noexcept { return array_; }
   /// Returns the buffer with that number, into which the kernel has written `bytes` bytes.
@@ -37,7 +42,8 @@ class provided_buffers final : public receive_buffers {
   uring::provided_buffer* array_ = nullptr;
   std::byte* memory_ = nullptr;
   std::uint16_t tail_ = 0;
-  arrived_bytes all_[count];
+  std::uint32_t count_ = 0;  ///< those that there are; changed by the worker
+  arrived_bytes all_[max_count];
 };
 
 }  // namespace detail

@@ -90,7 +90,7 @@ class uring_engine final : public epoll_engine {
     begin_in_this_thread();
     if (buffers_ == nullptr) {
       buffers_ = provided_buffers::make();
-      if (buffers_ == nullptr || !ring_.provide(buffers_->array(), provided_buffers::count)) {
+      if (buffers_ == nullptr || !ring_.provide(buffers_->array(), provided_buffers::max_count)) {
         buffers_ = nullptr;
         return false;
       }
@@ -270,6 +270,9 @@ class uring_engine final : public epoll_engine {
       if (size == 0) {
         buffers_->give_back(*std::exchange(bytes, nullptr));
       }
+    }
+    if (result == -ENOBUFS) {
+      buffers_->grow();
     }
     if (result == -EINVAL && !receive_is_known_) {  // a kernel that knows buffers, but not this receive
       ring_.give_up_multishot_receive();
