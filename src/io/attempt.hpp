@@ -29,9 +29,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 class descriptor::operation_guard {
  public:
   explicit operation_guard(const descriptor& of) noexcept : of_(of) {
-    if (of_.is_inherited()) [[unlikely]] {
-      const_cast<descriptor&>(of).leave_parent();
-    }
+    const_cast<descriptor&>(of).notice_fork();
     open_ = (of_.users_.fetch_add(one_user, platform::memory_order_acq_rel) & closed_bit) == 0;
   }
   ~operation_guard() { of_.users_.fetch_sub(one_user, platform::memory_order_acq_rel); }
@@ -106,6 +104,12 @@ inline int open_again(int native, int flags) noexcept {
   return ::open(path, (flags & (O_ACCMODE | O_APPEND | O_DIRECT)) | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
+/// Whether the kernel, or a sandbox that is older than the call, refuses what another call may do. If an error is of
+/// the file, the other call says so.
+inline bool wants_another_call(std::int64_t outcome) noexcept {
+  return outcome == -EOPNOTSUPP || outcome == -ENOSYS || outcome == -EPERM || outcome == -EACCES;
+}
+
 inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
   if (!done) {
     return fail(done.error());
@@ -115,8 +119,11 @@ inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
 
 }  // namespace detail
 
-inline bool descriptor::is_inherited() const noexcept {
-  return process_.load(platform::memory_order_acquire) != detail::process_forks.load(platform::memory_order_relaxed);
+inline void descriptor::notice_fork() noexcept {
+  if (process_.load(platform::memory_order_acquire) != detail::process_forks.load(platform::memory_order_relaxed))
+      [[unlikely]] {
+    leave_parent();
+  }
 }
 
 inline std::error_code descriptor::reason_to_refuse(const operation_guard& guard, io_direction direction,

@@ -93,9 +93,7 @@ void descriptor::leave_parent() noexcept {
 }
 
 void descriptor::take(descriptor& other) noexcept {
-  if (other.is_inherited()) [[unlikely]] {
-    other.leave_parent();
-  }
+  other.notice_fork();
   process_.store(other.process_.load(platform::memory_order_relaxed), platform::memory_order_relaxed);
   native_.store(other.native_.exchange(-1, platform::memory_order_relaxed), platform::memory_order_relaxed);
   handle_.store(other.handle_.exchange(nullptr, platform::memory_order_acq_rel), platform::memory_order_release);
@@ -195,9 +193,7 @@ void descriptor::close() noexcept {
 }
 
 int descriptor::end() noexcept {
-  if (is_inherited()) [[unlikely]] {
-    leave_parent();
-  }
+  notice_fork();
   if ((users_.fetch_or(closed_bit, platform::memory_order_acq_rel) & closed_bit) != 0) {
     return -1;
   }
@@ -225,9 +221,7 @@ int descriptor::end() noexcept {
 }
 
 int descriptor::release() noexcept {
-  if (is_inherited()) [[unlikely]] {
-    leave_parent();
-  }
+  notice_fork();
   while (!ends_receiving()) {
     let_others_end_it();
   }

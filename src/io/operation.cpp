@@ -339,9 +339,7 @@ class operation_runner {
         note_received(outcome);
       }
       if (outcome != -EINTR) {
-        // EPERM and EACCES: a sandbox may not know the call. If they are of the file, the next attempt says so.
-        const bool is_refused = outcome == -EOPNOTSUPP || outcome == -ENOSYS || outcome == -EPERM || outcome == -EACCES;
-        return cached && is_refused ? -EAGAIN : outcome;
+        return cached && detail::wants_another_call(outcome) ? -EAGAIN : outcome;
       }
     }
   }

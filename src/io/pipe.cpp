@@ -92,10 +92,7 @@ std::int64_t into_pipe_in_pool(int native, void* argument) noexcept {
     return result_of_call(
         ::pwritev2(native, wanted.memory.data(), static_cast<int>(wanted.memory.size()), -1, RWF_NOWAIT));
   });
-  // The last three: a sandbox may not know the call.
-  const bool is_refused =
-      outcome == -EOPNOTSUPP || outcome == -EINTR || outcome == -ENOSYS || outcome == -EPERM || outcome == -EACCES;
-  return is_refused ? in_pool(native, argument) : outcome;
+  return outcome == -EINTR || detail::wants_another_call(outcome) ? in_pool(native, argument) : outcome;
 }
 
 }  // namespace

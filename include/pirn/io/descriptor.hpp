@@ -135,9 +135,10 @@ class descriptor {
   /// Returns the readiness's tick if it can be relied on, otherwise `unknown_tick`.
   [[nodiscard]] std::uint32_t current_tick() const noexcept;
   void take(descriptor& other) noexcept;
-  /// Whether this process was made by fork since the last use: operations under way are those of its parent.
-  [[nodiscard]] bool is_inherited() const noexcept;
-  /// Forgets them, and the engine, which both processes share: an end of its reports would deprive the parent of them.
+  /// Calls `leave_parent` if this process was made by fork since the last use.
+  void notice_fork() noexcept;
+  /// Forgets the operations under way, which are those of the parent, and the engine, which both processes share: an
+  /// end of its reports would deprive the parent of them.
   void leave_parent() noexcept;
   /// As `close`, but leaves the last call to the caller: returns the number to close, or -1.
   [[nodiscard]] int end() noexcept;
