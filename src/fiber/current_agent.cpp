@@ -10,7 +10,7 @@ namespace {
 /// Returns the running fiber; null on a plain thread and in a worker's scheduler.
 fiber_control* fiber_here() noexcept {
   const worker* const w = current_worker();
-  return w != nullptr && w->queue.running() != w->queue.scheduler() ? running_fiber(w) : nullptr;
+  return w != nullptr && w->queue.runs_fiber() ? running_fiber(w) : nullptr;
 }
 }  // namespace
 

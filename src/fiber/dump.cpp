@@ -83,7 +83,7 @@ constinit turn found_turn = {};
 constinit platform::duration turn_lasts = {};
 
 void look_at_turn(worker& w, const void* signal_context) noexcept {
-  const bool in_fiber = w.queue.running() != w.queue.scheduler();
+  const bool in_fiber = w.queue.runs_fiber();
   found_turn = {in_fiber ? running_fiber(&w)->number() : 0, w.budget.left()};
   if (in_fiber && found_turn == last_turn) {
     message out(STDERR_FILENO);

@@ -286,7 +286,7 @@ void print_fibers_held(const worker& w, bool alone, message& out, const void* si
   if (on_cpu == nullptr && w.forks.open.on_stack(sp)) {
     on_cpu = w.forks.open.caller();
   }
-  if (on_cpu == nullptr && w.queue.running() != w.queue.scheduler() && !in_scheduler(w, at)) {
+  if (on_cpu == nullptr && w.queue.runs_fiber() && !in_scheduler(w, at)) {
     // Its sp is on a stack that it has made, such as a coroutine's, or it has run off its stack. Its saved state is
     // old.
     on_cpu = running_fiber(&w);

@@ -97,7 +97,7 @@ void report_unhandled(const agent& whose, std::exception_ptr what) noexcept {
     unhandled.load(platform::memory_order_acquire)(
         whose.number(), is_fiber ? static_cast<const fiber_control&>(whose).name() : "a plain thread", std::move(what));
   };
-  w != nullptr && w->queue.running() == w->queue.scheduler() ? as_plain_thread(report) : report();
+  w != nullptr && !w->queue.runs_fiber() ? as_plain_thread(report) : report();
 }
 
 void fiber_control::end_cold() noexcept {

@@ -15,13 +15,12 @@ namespace {
 
 void tell(const runtime_state& owner, trace_event::kind what, fiber_control& f, const wait_options* wait = nullptr) {
   const worker* const here = current_worker();
-  const run_node* const runs = here != nullptr ? here->queue.running() : nullptr;
-  const bool by_fiber = (what == trace_event::kind::spawned || what == trace_event::kind::woken) && runs != nullptr &&
-                        runs != here->queue.scheduler();
+  const bool by_fiber = (what == trace_event::kind::spawned || what == trace_event::kind::woken) && here != nullptr &&
+                        here->queue.runs_fiber();
   owner.options.trace({.what = what,
                        .fiber = f.number(),
                        .name = f.name(),
-                       .by = by_fiber ? static_cast<const fiber_control*>(runs)->number() : 0,
+                       .by = by_fiber ? running_fiber(here)->number() : 0,
                        .worker = here != nullptr && &here->owner == &owner ? static_cast<int>(here->index) : -1,
                        .reason = wait != nullptr ? wait->what : nullptr,
                        .object = wait != nullptr ? wait->object : nullptr});

@@ -17,8 +17,8 @@ namespace detail {
 template <class F>
 void call_in_pool(F f) noexcept {
   worker* const here = current_worker();
-  if (here != nullptr && here->queue.running() != here->queue.scheduler() && !is_forked(here->owner) &&
-      !fibers_are_left() && !here->owner.blocking.would_queue()) {
+  if (here != nullptr && here->queue.runs_fiber() && !is_forked(here->owner) && !fibers_are_left() &&
+      !here->owner.blocking.would_queue()) {
     try {
       return blocking(f);
     } catch (const std::exception&) {  // no thread for it

@@ -86,7 +86,7 @@ std::size_t stacks_in_use() {
 
 std::pair<std::uint64_t, std::string> fiber_of(const void* worker, const void* at) {
   const auto* const w = static_cast<const pirn::detail::worker*>(worker);
-  if (w == nullptr || w->queue.running() == w->queue.scheduler()) {
+  if (w == nullptr || !w->queue.runs_fiber()) {
     return {};
   }
   const auto* const f = static_cast<const pirn::detail::fiber_control*>(w->queue.running());

@@ -29,6 +29,8 @@ class run_queue {
   [[nodiscard]] PIRN_ALWAYS_INLINE run_node* running() const noexcept { return now_.running; }
   [[nodiscard]] run_node* scheduler() noexcept { return &scheduler_; }
   [[nodiscard]] const run_node* scheduler() const noexcept { return &scheduler_; }
+  /// Whether the running node is a fiber, and not the scheduler.
+  [[nodiscard]] bool runs_fiber() const noexcept { return now_.running != &scheduler_; }
   /// Returns the offset of the scheduler's node in the queue.
   static constexpr std::size_t scheduler_offset() noexcept { return offsetof(run_queue, scheduler_); }
   /// Returns nonzero if woken fibers or some of high priority are ready, or the running one is of high priority.
