@@ -4,7 +4,9 @@
 // Now and then there is a round. Each worker looks at its own fibers and notes facts about waits: a wait that only one
 // fiber can end cannot end before the present wait of that fiber does. Such a fact is true as long as the first of the
 // two waits lasts, so it does not matter when each was noted. A cycle of facts whose waits all still last is a
-// deadlock. A round begins once a busy worker has not looked for a while, and once all workers have slept as long.
+// deadlock. A round begins once a busy worker has not looked for a while, and once all workers have slept as long. A
+// worker whose fibers have run since the beginning of a round is late: the others may have looked before the last of
+// the waits began. It begins another round itself before it sleeps for long.
 //
 // The other kind is a runtime in which nothing happens any more. Each worker finds out whether its fibers all wait for
 // actions of fibers and plain threads only, and reports that as it falls asleep. The last worker to sleep then asks the
@@ -227,7 +229,7 @@ void deadlock_probe::end_quiescence(const deadlock_watch& watch, platform::time_
   if constexpr (platform::exploring) {  // an exploration has a separate search, outside of the program's steps
     return;
   }
-  quiescent_ = false;
+  quiescent_ = late_ = false;
   probe_attempts_ = 0;
   if (const platform::duration delay = watch.delay(); delay != platform::duration::zero()) {
     if (next_ < now || next_ > now + delay) {
@@ -248,6 +250,7 @@ void deadlock_probe::look(worker& w, platform::time_point now, platform::time_po
                           platform::random& random) noexcept {
   deadlock_watch& watch = w.owner.deadlocks;
   if (watch.in_new_round(*this)) {
+    late_ = late_ && !quiescent_;
     watch.look(w);
     return;
   }
@@ -263,11 +266,12 @@ void deadlock_probe::look(worker& w, platform::time_point now, platform::time_po
     }
     return;
   }
-  if (probe_attempts_ == 0 && (!quiescent_ || !watch.all_looked(w))) {
+  if (probe_attempts_ == 0 && (!quiescent_ || late_ || !watch.all_looked(w))) {
     if (const auto later = watch.begin(w, now)) {
       next_ = *later;
       return;
     }
+    late_ = false;
     watch.look(w);
     probe_attempts_ = max_probe_attempts;
     pause_ = delay;
@@ -306,11 +310,11 @@ platform::time_point deadlock_probe::report_idle(const worker& w) noexcept {
   if constexpr (platform::exploring) {
     return platform::never;  // there a standstill is found at once
   }
-  report_.store(!quiescent_          ? idle_report::absent
+  report_.store(!quiescent_ || late_ ? idle_report::absent
                 : no_external_waker_ ? idle_report::no_external_waker
                                      : idle_report::quiescent,
                 platform::memory_order_release);
-  if (probe_attempts_ != 0) {
+  if (probe_attempts_ != 0 || late_) {  // if late, even if another one is awake: that may only be probing
     return next_;
   }
   // The last worker to sleep looks, even if nothing has run on it: then it needs a request. Dekker, with the
@@ -347,6 +351,7 @@ std::optional<platform::time_point> deadlock_watch::begin(const worker& by, plat
     return std::max(next, now + probe_interval);
   }
   round_.fetch_add(1, platform::memory_order_release);
+  platform::heavy_fence();  // pairs with the light fence of a worker whose tick ends
   for (const auto& each : owner_.workers) {
     if (each.get() != &by) {
       each->idle->unpark(each->index);

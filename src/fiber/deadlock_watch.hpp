@@ -61,6 +61,12 @@ class deadlock_watch {
     return now >= of.next_ || of.round_ != round_.load(platform::memory_order_relaxed);
   }
   [[nodiscard]] platform::duration delay() const noexcept;
+  /// Returns the number of the present round, for a worker whose tick has just ended. The looks of all later rounds see
+  /// the waits that began in the tick.
+  [[nodiscard]] std::uint32_t round_after_tick() const noexcept {
+    platform::light_fence();  // pairs with the heavy fence in `begin`
+    return round_.load(platform::memory_order_relaxed);
+  }
   [[nodiscard]] bool in_new_round(const deadlock_probe& of) const noexcept {
     return of.round_ != round_.load(platform::memory_order_acquire);
   }
@@ -79,7 +85,7 @@ class deadlock_watch {
   };
   /// Probes the workers. Called from the scheduler of `w`, which has looked and has nothing to do.
   [[nodiscard]] probe_result probe(const worker& w) noexcept;
-  /// Returns whether all workers have looked since they last ran a fiber.
+  /// Returns whether all others sleep, have looked since they last ran a fiber, and are not late.
   [[nodiscard]] bool all_looked(const worker& by) const noexcept;
   void report_standstill(worker& by) noexcept;
 

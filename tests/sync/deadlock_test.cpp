@@ -115,6 +115,52 @@ TEST(deadlock, is_found_on_workers_that_are_busy_and_on_those_that_sleep) {
   }
 }
 
+/// Has two fibers on two workers each lock a mutex and then the other's. The first worker sleeps last, so it looks
+/// after the delay. At that time the second fiber has slept and runs again, for long, before it waits.
+void look_while_one_runs(pirn::runtime& rt) {
+  pirn::mutex first_lock;
+  pirn::mutex second_lock;
+  pirn::latch both_locked(2);
+  std::vector<pirn::fiber> fibers;
+  fibers.push_back(rt.spawn(
+      [&] {
+        const std::lock_guard own(first_lock);
+        static_cast<void>(both_locked.arrive_and_wait());
+        std::this_thread::sleep_for(20ms);
+        const std::lock_guard other(second_lock);
+      },
+      {.name = "first", .worker = 0}));
+  fibers.push_back(rt.spawn(
+      [&] {
+        const std::lock_guard own(second_lock);
+        static_cast<void>(both_locked.arrive_and_wait());
+        static_cast<void>(pirn::this_fiber::sleep_for(50ms));
+        std::this_thread::sleep_for(200ms);
+        const std::lock_guard other(first_lock);
+      },
+      {.name = "second", .worker = 1}));
+  join_all(fibers);
+}
+
+TEST(deadlock, is_found_if_one_worker_looked_while_the_other_ran) {
+  const child_result of = in_child([] {
+    pirn::runtime rt({.workers = 2, .on_deadlock = &tell, .deadlock_delay = 100ms});
+    look_while_one_runs(rt);
+  });
+  EXPECT_TRUE(of.exited_with(told)) << of.status << of.error_output;
+  EXPECT_TRUE(of.says("cycle of 2\n")) << of.error_output;
+}
+
+TEST(deadlock, is_found_beside_a_fiber_that_waits_for_time_to_pass) {
+  const child_result of = in_child([] {
+    pirn::runtime rt({.workers = 2, .on_deadlock = &tell, .deadlock_delay = 100ms});
+    rt.spawn([] { static_cast<void>(pirn::this_fiber::sleep_for(1h)); }, {.worker = 0}).detach();
+    look_while_one_runs(rt);
+  });
+  EXPECT_TRUE(of.exited_with(told)) << of.status << of.error_output;
+  EXPECT_TRUE(of.says("cycle of 2\n")) << of.error_output;
+}
+
 TEST(deadlock, of_other_locks) {
   EXPECT_TRUE(in_child([] {
                 pirn::runtime rt(looking_soon(1));
