@@ -1,117 +1,15 @@
-"""Pages of figures, all made from the last run of each workload, which docs/performance.json keeps. docs/performance.md
-has the tables that help readers to decide, README.md a few of their columns. The pages of all workloads, with pictures,
-lie in the build folder. Run as a program with a folder as its argument, this writes those pages there."""
+"""Pages of figures, all made from the last run of each workload on each machine, which docs/performance.json keeps
+(records.py). docs/performance.md has the tables that help readers to decide, README.md a few of their columns. The pages
+of all workloads, with pictures, lie in the build folder. Run as a program with a folder as its argument, this writes
+those pages there."""
 
-import datetime
-import json
-import os
-import platform
-import re
-import subprocess
 import sys
 from pathlib import Path
 
 import plot
 import report
+from records import DOCS, Record, Records
 from rivals import ROOT, WORKLOADS
-
-DOCS = ROOT / "docs"
-KEPT = DOCS / "performance.json"
-
-
-def machine() -> dict[str, str]:
-    """Returns the properties of the machine on which the figures depend."""
-    cpu = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    codes = [re.search(rf"^{name}\s*: (\d+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-             for name in ("cpu family", "model")]
-    release = re.search(r'^PRETTY_NAME="(.*)"$', Path("/etc/os-release").read_text(), re.MULTILINE)
-    memory = re.search(r"^MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    found = {
-        "processor": f"{cpu.group(1) if cpu else platform.machine()}"
-                     + (f" (family {codes[0].group(1)}, model {codes[1].group(1)})" if all(codes) else "")
-                     + f", {os.cpu_count()} cores",
-        "memory": f"{int(memory.group(1)) / 2**20:.0f} GiB" if memory else "unknown",
-        # Without the additions of distributors, which tell how it was built and not what it does.
-        "system": f"{release.group(1) if release else 'Linux'}, kernel {platform.release().partition('-')[0]}",
-    }
-    versions = {"C++": ["clang++-22", "--version"], "Go": ["go", "version"], "Rust": ["rustc", "--version"],
-                "Haskell": ["ghc", "--version"],
-                "Erlang": ["erl", "-noshell", "-eval", "io:put_chars(erlang:system_info(system_version)), halt()."]}
-    for name, command in versions.items():
-        try:
-            shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
-        except (OSError, subprocess.CalledProcessError, IndexError):
-            continue
-        found[name] = shown + (", -O3 -DNDEBUG, static" if name == "C++" else "")
-    return found
-
-
-class OtherMachine(Exception):
-    """Raised if some workloads were measured on one machine and others would be on another."""
-
-
-class Record:
-    """The last run of each workload, all on one machine."""
-
-    def __init__(self, here: dict[str, str], runs: dict[str, dict] | None = None):
-        self.machine = here
-        self.runs = runs or {}
-
-    @staticmethod
-    def read(path: Path, here: dict[str, str], anew) -> "Record":
-        """Returns the kept runs of the workloads that are not measured again; raises OtherMachine if those are from
-        elsewhere."""
-        kept = json.loads(path.read_text()) if path.exists() else {"machine": here, "workloads": {}}
-        runs = {name: run for name, run in kept["workloads"].items() if name in WORKLOADS and name not in anew}
-        differing = [name for name in {**here, **kept["machine"]} if here.get(name) != kept["machine"].get(name)]
-        if runs and differing:
-            raise OtherMachine(f"{path} is from another machine, which differs in: {', '.join(differing)}; measure all "
-                               "workloads anew")
-        return Record(here, runs)
-
-    @staticmethod
-    def kept(path: Path = KEPT) -> "Record":
-        """Returns the runs that `path` keeps, from any machine."""
-        found = json.loads(path.read_text())
-        return Record(found["machine"], found["workloads"])
-
-    def take(self, workload: str, results: report.Results, counts=(), skipped=()) -> None:
-        """Records a run of today; `counts` and `skipped` may be of other workloads as well."""
-        notes = {impl: note for (of, impl), note in results.notes.items() if of == workload}
-        of_this = re.compile(rf"{re.escape(workload)}/|(?!{'|'.join(map(re.escape, WORKLOADS))})")
-        self.runs[workload] = {"date": datetime.date.today().isoformat(), "rows": results.rows([workload]), "notes": notes,
-                               "counts": [row for row in counts if row["workload"] == workload],
-                               "skipped": [line for line in skipped if of_this.match(line)]}
-
-    def write(self, path: Path) -> None:
-        """Writes one line for each row, so that a comparison of two such files is readable."""
-
-        def text(run: dict) -> str:
-            rows = ",\n   ".join(map(json.dumps, run["rows"]))
-            rest = json.dumps({key: value for key, value in run.items() if key != "rows"})
-            return f'{{"rows": [\n   {rows}],\n  {rest[1:]}'
-
-        order = sorted(self.runs, key=list(WORKLOADS).index)
-        workloads = ",\n ".join(f"{json.dumps(name)}: {text(self.runs[name])}" for name in order)
-        path.write_text(f'{{"machine": {json.dumps(self.machine)},\n"workloads": {{\n {workloads}}}}}\n')
-
-    @property
-    def workloads(self) -> list[str]:
-        return [name for name in WORKLOADS if name in self.runs and name != "clock"]
-
-    @property
-    def results(self) -> report.Results:
-        return report.Results((row for run in self.runs.values() for row in run["rows"]),
-                              {(name, impl): note for name, run in self.runs.items()
-                               for impl, note in run["notes"].items()})
-
-    def when(self, workload: str) -> str:
-        """Returns a sentence about the run."""
-        run = self.runs[workload]
-        rounds = sorted({row["rounds"] for row in run["rows"]})
-        spelled = f"{rounds[0]} to {rounds[-1]} rounds" if len(rounds) > 1 else f"{rounds[0]} rounds" if rounds else "Counts"
-        return f"{spelled if rounds != [1] else '1 round'}, {run['date']}."
-
 
 SUMMARY = """# Performance
 
@@ -193,7 +91,13 @@ def column(record: Record, workload: str, params: dict, unit: str) -> dict[str, 
     return {row["impl"]: row["median"] for row in rows if len(row["params"]) == fewest}
 
 
-def deciding_table(record: Record, title: str, sentence: str, columns) -> str:
+def on_machine(records: Records, record: Record) -> str:
+    """Returns words that name the machine, if there are several."""
+    return f" Measured on {records.name(record)}." if len(records.records) > 1 else ""
+
+
+def deciding_table(records: Records, title: str, sentence: str, columns) -> str:
+    record = records.best(dict.fromkeys(workload for _, workload, _, _ in columns))
     found = [(heading, unit, column(record, workload, params, unit)) for heading, workload, params, unit in columns]
     found = [(heading, unit, values) for heading, unit, values in found if values]
     if not found:
@@ -210,28 +114,35 @@ def deciding_table(record: Record, title: str, sentence: str, columns) -> str:
 
     impls = sorted(dict.fromkeys(impl for _, _, values in found for impl in values), key=merit)
     lines = [[f"**{impl}**" if impl == "pirn" else impl, *(cell(impl, unit, values) for _, unit, values in found)] for impl in impls]
-    return markdown(f"## {title}\n\n{sentence}", ["implementation", *(heading for heading, _, _ in found)], lines)
+    return markdown(f"## {title}\n\n{sentence}{on_machine(records, record)}",
+                    ["implementation", *(heading for heading, _, _ in found)], lines)
 
 
-def machine_list(record: Record) -> str:
-    return "\n".join(f"- {name}: {what}" for name, what in record.machine.items())
+def machine_list(records: Records) -> str:
+    """Returns a line for each property of the one machine, or for each of several machines."""
+    if len(records.records) > 1:
+        return "\n".join(f"- {records.name(record)}: " + "; ".join(f"{name} {what}" for name, what in record.machine.items())
+                         for record in records.records)
+    return "\n".join(f"- {name}: {what}" for record in records.records for name, what in record.machine.items())
 
 
-def summary(record: Record) -> str:
+def summary(records: Records) -> str:
     """Returns docs/performance.md."""
-    tables = "\n".join(filter(None, (deciding_table(record, *table) for table in DECIDING)))
-    return SUMMARY.format(machine=machine_list(record), tables=tables, count=len(record.workloads))
+    tables = "\n".join(filter(None, (deciding_table(records, *table) for table in DECIDING)))
+    return SUMMARY.format(machine=machine_list(records), tables=tables, count=len(records.workloads))
 
 
 def two_digits(value: float) -> str:
     return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}" if value >= 10_000 else f"{value:.0f}"
 
 
-def readme_table(record: Record) -> str:
+def readme_table(records: Records) -> str:
     """Returns the table of README.md, between its marks."""
-    columns = [column(record, *of) for of in (("yield", {}, "ns"), ("spawn", {"mode": "batch"}, "ns"), ("spawn", {"mode": "single"}, "ns"),
-                                              ("http-hello", {"connections": 100, "measure": "throughput"}, "requests/s"),
-                                              ("http-hello", {"connections": 100, "measure": "p99"}, "ns"))]
+    wanted = (("yield", {}, "ns"), ("spawn", {"mode": "batch"}, "ns"), ("spawn", {"mode": "single"}, "ns"),
+              ("http-hello", {"connections": 100, "measure": "throughput"}, "requests/s"),
+              ("http-hello", {"connections": 100, "measure": "p99"}, "ns"))
+    record = records.best(dict.fromkeys(workload for workload, _, _ in wanted))
+    columns = [column(record, *of) for of in wanted]
     lines = []
     for impl, title in README_ROWS.items():
         one, batch, single, rate, p99 = (values.get(impl, values.get(f"{impl}-http")) for values in columns)
@@ -243,66 +154,79 @@ def readme_table(record: Record) -> str:
     return heading + "".join(f"| {' '.join(line.split())} |\n" for line in lines)
 
 
-def with_table(readme: str, record: Record) -> str:
+def with_table(readme: str, records: Records) -> str:
     """Returns README.md with today's table between its marks; raises a ValueError if the marks are missing."""
     begin, end = (readme.find(mark) for mark in README_MARKS)
     if begin < 0 or end < begin:
         raise ValueError(f"README.md lacks the lines {README_MARKS[0].strip()} and {README_MARKS[1].strip()}")
-    return readme[:begin + len(README_MARKS[0])] + readme_table(record) + readme[end:]
+    return readme[:begin + len(README_MARKS[0])] + readme_table(records) + readme[end:]
 
 
-def workload_page(record: Record, workload: str, pictures=()) -> str:
-    what, results, run = WORKLOADS[workload], record.results, record.runs[workload]
-    parts = [f"# {workload}\n\n{what[0].upper()}{what[1:]}. {record.when(workload)} See [all workloads](index.md).\n"]
-    parts += [f"![{name}](plots/{name}.svg)\n" for name in pictures]
+def figures(record: Record, workload: str) -> list[str]:
+    """Returns the parts of a page that show the run of one machine."""
+    run, results = record.runs[workload], record.results
     tables = report.tables(results, [workload])
-    parts += [markdown(*table) for table in tables]
+    parts = [markdown(*table) for table in tables]
     shown = dict.fromkeys(line[0] for _, _, lines in tables for line in lines)  # ordered, without duplicates
     if notes := [f"{impl}: {results.notes[workload, impl]}" for impl in shown if (workload, impl) in results.notes]:
         parts.append("; ".join(notes) + ".\n")
+    for impl, of in run.get("outside", {}).items():
+        parts.append(f"### {impl}\n\nRevision {of['revision']}, built outside of the tree, beside pirn of {of['date']}.\n")
+        parts += [markdown(*table) for table in report.tables(report.Results(of["rows"]), [workload])]
     if run["counts"]:
         parts.append(f"## Counts\n\n{COUNTS}")
         parts += [markdown(*table) for table in report.count_tables(run["counts"])]
     if run["skipped"]:
         parts.append("## Not measured\n\n" + "\n".join(f"- {line}" for line in run["skipped"]) + "\n")
+    return parts
+
+
+def workload_page(records: Records, workload: str, pictures=()) -> str:
+    what, (newest, *others) = WORKLOADS[workload], records.with_run(workload)
+    parts = [f"# {workload}\n\n{what[0].upper()}{what[1:]}. {newest.when(workload)}{on_machine(records, newest)} "
+             "See [all workloads](index.md).\n"]
+    parts += [f"![{name}](plots/{name}.svg)\n" for name in pictures]
+    parts += figures(newest, workload)
+    for record in others:
+        parts += [f"## On {records.name(record)}\n\n{record.when(workload)}\n", *figures(record, workload)]
     return "\n".join(parts)
 
 
-def pages(record: Record, pictures=()) -> dict[str, str]:
+def pages(records: Records, pictures=()) -> dict[str, str]:
     """Returns the pages of all workloads by name; `pictures` are the names of the drawn ones."""
     found = {}
-    for name in record.workloads:
-        known = {title for title, _, _ in plot.pictures(name, record.runs[name]["rows"])}
-        found[f"{name}.md"] = workload_page(record, name, [picture for picture in pictures if picture in known])
-    lines = [f"| [{name}]({name}.md) | {WORKLOADS[name]} |" for name in record.workloads]
+    for name in records.workloads:
+        known = {title for title, _, _ in plot.pictures(name, records.with_run(name)[0].runs[name]["rows"])}
+        found[f"{name}.md"] = workload_page(records, name, [picture for picture in pictures if picture in known])
+    lines = [f"| [{name}]({name}.md) | {WORKLOADS[name]} |" for name in records.workloads]
     table = "\n".join(["| workload | what is measured |", "| --- | --- |", *lines])
-    return {"index.md": f"# All workloads\n\n{machine_list(record)}\n\n{table}\n"} | found
+    return {"index.md": f"# All workloads\n\n{machine_list(records)}\n\n{table}\n"} | found
 
 
-def write_pages(record: Record, folder: Path, pictures=()) -> None:
+def write_pages(records: Records, folder: Path, pictures=()) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in pages(record, pictures).items():
+    for name, text in pages(records, pictures).items():
         (folder / name).write_text(text)
 
 
-def write_docs(record: Record) -> None:
+def write_docs(records: Records) -> None:
     """Writes docs/performance.md and the table of README.md."""
-    (DOCS / "performance.md").write_text(summary(record))
+    (DOCS / "performance.md").write_text(summary(records))
     readme = ROOT / "README.md"
-    readme.write_text(with_table(readme.read_text(), record))
+    readme.write_text(with_table(readme.read_text(), records))
 
 
 def main() -> int:
     if len(sys.argv) != 2:
         print("usage: page.py FOLDER", file=sys.stderr)
         return 2
-    record, folder = Record.kept(), Path(sys.argv[1])
+    records, folder = Records.read(), Path(sys.argv[1])
     try:
-        pictures = plot.draw_elsewhere(folder / "plots", record.results.rows(record.workloads))
+        pictures = plot.draw_elsewhere(folder / "plots", records.drawn)
     except RuntimeError as reason:
         print(f"without pictures: {reason}", file=sys.stderr)
         pictures = []
-    write_pages(record, folder, pictures)
+    write_pages(records, folder, pictures)
     return 0
 
 

@@ -85,6 +85,7 @@ class Program:
     command: list[str] = field(default_factory=list)
     skipped: str = ""  # the reason, when it cannot run
     outside: bool = False  # from --rivals
+    revision: str = ""  # what an outside program was built of
     shown: set[str] = field(default_factory=set)  # the names of its rows
     beyond: set[str] = field(default_factory=set)  # the settings that it does not support
 
@@ -115,9 +116,15 @@ def sources(workloads) -> dict[tuple[str, str], Path]:
 
 
 def outside(folder: Path, workloads) -> list[Program]:
-    """Returns the executables of a folder, each of which is tried with every workload."""
+    """Returns the executables of a folder, each of which is tried with every workload. A file NAME.revision beside NAME
+    says what that was built of."""
+    def revision(path: Path) -> str:
+        note = path.with_name(f"{path.name}.revision")
+        return note.read_text().strip() if note.exists() else ""
+
     files = sorted(path for path in folder.iterdir() if path.is_file() and os.access(path, os.X_OK))
-    return [Program(workload, path.name, [str(path.resolve())], outside=True) for workload in workloads for path in files]
+    return [Program(workload, path.name, [str(path.resolve())], outside=True, revision=revision(path))
+            for workload in workloads for path in files]
 
 
 def against(revision: str, workloads) -> list[Program]:

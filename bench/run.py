@@ -19,6 +19,7 @@ import counts
 import files
 import page
 import plot
+import records
 import report
 import rivals
 import servers
@@ -114,6 +115,7 @@ class Bench:
         self.skipped = []
         self.counted = []
         self.failed = False
+        self.revisions = {}  # of the programs from outside, by workload and implementation
         self._told = set()
         for program in programs:
             if program.skipped:
@@ -194,6 +196,8 @@ class Bench:
                     raise ValueError(f"it calls itself {impl}, which is measured already")
                 self.results.add(row, program.workload, impl)
                 program.shown.add(impl)
+                if program.outside:
+                    self.revisions[program.workload, impl] = program.revision
         except BeyondReach as reason:
             program.beyond.add(setting.name)
             where = f"{program.name}, {setting.name}" if setting.name else program.name
@@ -243,18 +247,32 @@ class Bench:
         return rows
 
 
-def publish(record: page.Record, bench: Bench, names: list[str]) -> None:
+def keep(record: records.Record, bench: Bench, workloads: list[str]) -> None:
+    """Takes a run into the record of this machine, without programs of which nobody could tell what they are."""
+    for workload in workloads:
+        outside = {impl: revision for (of, impl), revision in bench.revisions.items() if of == workload}
+        for impl in [impl for impl, revision in outside.items() if not revision]:
+            bench.results.forget(workload, [impl])
+            del outside[impl]
+            bench.skipped.append(f"{workload}/{impl}: no file beside the program names its revision")
+            say(f"not kept: {bench.skipped[-1]}")
+        record.take(workload, bench.results, bench.counted, bench.skipped, outside)
+
+
+def publish(all_records: records.Records, bench: Bench, names: list[str]) -> None:
     """Writes a run into the page and the files beside it."""
-    for workload in [*names, *(["clock"] if bench.results.rows(["clock"]) else [])]:
-        record.take(workload, bench.results, bench.counted, bench.skipped)
-    record.write(page.KEPT)
-    page.write_docs(record)
+    here = all_records.of(records.machine())
+    workloads = [*names, *(["clock"] if bench.results.rows(["clock"]) else [])]
+    keep(here, bench, workloads)
+    all_records.replace(here, workloads)
+    all_records.write(records.KEPT)
+    page.write_docs(all_records)
     folder = rivals.BUILD / "performance"
-    pictures = bench.draw(folder / "plots", record.results.rows(record.workloads))
+    pictures = bench.draw(folder / "plots", all_records.drawn)
     if (drawn := folder / "plots" / "yield-fibers-10.svg").exists() and "yield-fibers-10" in pictures:
-        shutil.copy(drawn, page.DOCS / "performance.svg")
-    page.write_pages(record, folder, pictures)
-    print(f"written: {page.DOCS / 'performance.md'}, {folder / 'index.md'}")
+        shutil.copy(drawn, records.DOCS / "performance.svg")
+    page.write_pages(all_records, folder, pictures)
+    print(f"written: {records.DOCS / 'performance.md'}, {folder / 'index.md'}")
 
 
 def main() -> int:
@@ -262,11 +280,6 @@ def main() -> int:
     if options.list:
         show_list()
         return 0
-    try:
-        record = page.Record.read(page.KEPT, page.machine(), options.names) if options.docs else None
-    except page.OtherMachine as reason:
-        say(reason)
-        return 1
     say("building")
     wanted = options.names + (["clock"] if {"switch", "yield"} & set(options.names) else [])
     programs = rivals.build(dict.fromkeys(wanted), ours_only=bool(options.against))
@@ -294,8 +307,8 @@ def main() -> int:
         options.json.write_text(json.dumps(bench.results.rows(options.names), indent=2) + "\n")
         if options.counts:
             counts.write(bench.counted, counts.beside(options.json))
-    if record:
-        publish(record, bench, options.names)
+    if options.docs:
+        publish(records.Records.read(), bench, options.names)
     return 1 if bench.failed else 0
 
 

@@ -15,6 +15,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import counts  # noqa: E402
 import page  # noqa: E402
+import records  # noqa: E402
 import report  # noqa: E402
 import rivals  # noqa: E402
 import run  # noqa: E402
@@ -92,9 +93,9 @@ class CountsTest(unittest.TestCase):
         self.assertEqual(title, "hanoi disks=14 (count per move)")
         self.assertEqual(heading[1:3], ["instructions", "branches"])
         self.assertEqual(lines, [["pirn", "40.00", "3.00", "0.25", "0.00"], ["cpp20", "400.00", "3.00", "0.25", "0.00"]])
-        record = page.Record({})
+        record = records.Record({})
         record.take("hanoi", report.Results(), made)
-        text = page.workload_page(record, "hanoi")
+        text = page.workload_page(records.Records([record]), "hanoi")
         self.assertIn("## Counts", text)
         self.assertIn("| pirn | 40.00 |", text)
 

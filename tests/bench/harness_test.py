@@ -14,6 +14,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import report  # noqa: E402
+import records  # noqa: E402
 import rivals  # noqa: E402
 import run  # noqa: E402
 import settings  # noqa: E402
@@ -65,6 +66,17 @@ class HarnessTest(unittest.TestCase):
         script(self.folder, "fake", f"""echo '{row()}' | sed "s/1.0/$PIRN_BENCH_FIBERS/" """)
         bench, _ = self.measure()
         self.assertEqual(bench.results.rows(["yield"])[0]["median"], run.INPUTS["FIBERS"])
+
+    def test_programs_from_outside_are_kept_if_they_tell_their_revision(self):
+        script(self.folder, "fake", f"echo '{row()}'")
+        script(self.folder, "other", f"echo '{row(impl='other')}'")
+        (self.folder / "fake.revision").write_text("r17\n")
+        bench, _ = self.measure()
+        record, said = records.Record({}), io.StringIO()
+        with contextlib.redirect_stderr(said):
+            run.keep(record, bench, ["yield"])
+        self.assertEqual({impl: kept["revision"] for impl, kept in record.runs["yield"]["outside"].items()}, {"fake": "r17"})
+        self.assertIn("yield/other: no file beside the program names its revision", said.getvalue())
 
     def test_unknown_workloads_are_ignored_with_a_message(self):
         script(self.folder, "fake", f"echo '{row()}'; echo '{row(workload='teleport')}'")

@@ -9,6 +9,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import page  # noqa: E402
+import records  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 
@@ -50,10 +51,10 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual(report.base("sum", []), "pirn")
 
     def test_the_page_shows_the_pictures_that_there_are(self):
-        record = page.Record({})
+        record = records.Record({})
         record.take("hanoi", hanoi())
-        self.assertIn("![hanoi](plots/hanoi.svg)", page.pages(record, ["hanoi", "sum-form-for"])["hanoi.md"])
-        self.assertNotIn("![", page.pages(record)["hanoi.md"])
+        self.assertIn("![hanoi](plots/hanoi.svg)", page.pages(records.Records([record]), ["hanoi", "sum-form-for"])["hanoi.md"])
+        self.assertNotIn("![", page.pages(records.Records([record]))["hanoi.md"])
 
 
 def ring() -> report.Results:

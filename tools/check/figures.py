@@ -12,13 +12,13 @@ import page  # noqa: E402  (behind the path to it)
 def figures(tree: Tree) -> list[str]:
     if not (tree.root / "docs/performance.json").exists():
         return []
-    record = page.Record.kept(tree.root / "docs/performance.json")
+    records = page.Records.read(tree.root / "docs/performance.json")
     findings = []
     try:
-        if page.with_table(tree.text("README.md"), record) != tree.text("README.md"):
+        if page.with_table(tree.text("README.md"), records) != tree.text("README.md"):
             findings.append("README.md: its table of figures is not that of docs/performance.json; ./dev format pastes it")
     except ValueError as error:
         findings.append(str(error))
-    if tree.text("docs/performance.md") != page.summary(record):
+    if tree.text("docs/performance.md") != page.summary(records):
         findings.append("docs/performance.md: is not made of docs/performance.json; ./dev format makes it anew")
     return findings

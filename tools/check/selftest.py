@@ -210,17 +210,17 @@ def faults_are_checked(jobs: int) -> list[str]:
 def figures_are_compared(jobs: int) -> list[str]:
     """The tables of figures are right as they are made, and not when a figure is changed or the marks are gone."""
     page = figures.page
-    record = page.Record({"processor": "a"}, {"yield": {"date": "2026-01-01", "notes": {}, "counts": [], "skipped": [], "rows": [
+    records = page.Records([page.Record({"processor": "a"}, {"yield": {"date": "2026-01-01", "notes": {}, "counts": [], "skipped": [], "rows": [
         {"workload": "yield", "impl": impl, "params": {}, "unit": "ns", "median": median, "min": 1.0, "max": 9.0, "rounds": 1}
-        for impl, median in (("pirn", 1.5), ("go", 60.0))]}})
+        for impl, median in (("pirn", 1.5), ("go", 60.0))]}})])
     findings = []
     for name, old, new, sound in [("README.md", "", "", True), ("README.md", "1.5", "1.4", False), ("README.md", "<!-- end", "<!-- END", False),
                                   ("docs/performance.md", "60.00 (40.00)", "60.00 (41.00)", False)]:
         with tempfile.TemporaryDirectory() as scratch:
             (Path(scratch) / "docs").mkdir()
-            record.write(Path(scratch) / "docs/performance.json")
-            (Path(scratch) / "README.md").write_text(page.with_table("".join(page.README_MARKS), record))
-            (Path(scratch) / "docs/performance.md").write_text(page.summary(record))
+            records.write(Path(scratch) / "docs/performance.json")
+            (Path(scratch) / "README.md").write_text(page.with_table("".join(page.README_MARKS), records))
+            (Path(scratch) / "docs/performance.md").write_text(page.summary(records))
             file = Path(scratch) / name
             file.write_text(file.read_text().replace(old, new, 1))
             found = figures.figures(Tree(Path(scratch), jobs))
