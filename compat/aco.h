@@ -137,6 +137,13 @@ extern void aco_assert_failed(const char* what) PIRN_ACO_NAME(aco_assert_failed)
     if (aco_unlikely((ptr) == NULL)) aco_assert_failed(ACO_HERE "memory exhausted: " #ptr " is null"); \
   } while (0)
 
+/* Allocates `sz` bytes into the pointer `ptr`, which has any type. */
+#define aco_mem_new(ptr, sz)             \
+  do {                                   \
+    (ptr) = (__typeof__(ptr))malloc(sz); \
+    aco_assertalloc_ptr(ptr);            \
+  } while (0)
+
 /* For a function of the program that copies stacks. */
 #ifdef aco_attr_no_asan
 #error "aco_attr_no_asan is a name of aco.h"
@@ -161,7 +168,7 @@ extern void aco_runtime_test(void) PIRN_ACO_NAME(aco_runtime_test);
 extern void aco_thread_init(aco_cofuncp_t last_word_co_fp) PIRN_ACO_NAME(aco_thread_init);
 
 /* Switches without copying: `to_co` must be a main coroutine, or the owner of its share stack. Returns when a coroutine
- * switches back, and gives that coroutine. */
+ * switches back, and which one that is. */
 extern void* acosw(aco_t* from_co, aco_t* to_co) ACO_OF_ENV(acosw);
 
 /* Stores the control words of the caller. */

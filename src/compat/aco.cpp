@@ -1,18 +1,6 @@
 // Implements aco.h: coroutines, share stacks and images. docs/porting.md explains the differences from libaco.
 //
 // Linked into programs of C without the C++ runtime: no exceptions, no run-time types, nothing that allocates.
-//
-// A coroutine and a small image of it are one allocation:
-//
-//      +----------------------------+
-//      | aco_t                      |  112 bytes on x86-64
-//      +----------------------------+
-//      | room                       |  `room` bytes: the image, while it fits
-//      +----------------------------+
-//      | sanitizer_state            |  in programs with a sanitizer
-//      +----------------------------+
-//
-//      an image:   kept registers, without the zeros at the low end | valid_sz bytes of frames, from save_stack.ptr
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,12 +11,12 @@
 
 #include "aco.h"
 #include "compat/aco_counted_stack.hpp"
+#include "compat/aco_image.hpp"
 #include "compat/aco_line.hpp"
 #include "compat/aco_sanitizer.hpp"
 #include "compat/aco_switch.hpp"
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/call_sites.hpp"
-#include "pirn/stack/detail/image_copy.hpp"
 
 #define PIRN_EXPORT __attribute__((visibility("default")))
 
@@ -39,22 +27,11 @@ PIRN_EXPORT __attribute__((tls_model("initial-exec"))) __thread aco_t* aco_gtls_
 
 namespace {
 
-using pirn_aco::counted;
-using pirn_aco::counted_stack;
-using pirn_aco::kept_words;
-using pirn_aco::line;
-using word = std::uintptr_t;
+using namespace pirn_aco;
 
 constexpr std::size_t default_image = 64;
 constexpr std::size_t default_share_stack = std::size_t{2} << 20;
 constexpr std::size_t min_share_stack = 4096;
-
-/// The smallest block of malloc for `bytes`, where blocks are multiples of 16, each with a word of malloc's in it.
-constexpr std::size_t malloc_size(std::size_t bytes) noexcept {
-  return ((bytes + sizeof(void*) + 15) & ~std::size_t{15}) - sizeof(void*);
-}
-/// Room for an image beside a coroutine: the word of alignment of a body without any other live data.
-constexpr std::size_t room = malloc_size(sizeof(aco_t) + 8) - sizeof(aco_t);
 
 struct control_words {
   void* words[ACO_REG_WORDS - ACO_REG_IDX_FPU];
@@ -65,13 +42,9 @@ struct thread_state {
   control_words initial;
   bool initialized;
   aco_cofuncp_t last_word;
+  aco_t* switched;  // the coroutine that stands for the thread's stack and has left it by acosw, until it is back
 };
 __attribute__((tls_model("initial-exec"))) __thread thread_state here;
-
-// ---- misuse: the process ends -------------------------------------------------------------------------------------
-
-/// `misused` is called from a function that is not inlined: the usual path has no frame.
-[[noreturn, gnu::cold, gnu::noinline]] void misused(const char* how) noexcept { (line() << "pirn: " << how).die(); }
 
 [[gnu::cold, gnu::noinline]] void default_last_word() noexcept {
   const aco_t* const co = aco_gtls_co;
@@ -80,168 +53,12 @@ __attribute__((tls_model("initial-exec"))) __thread thread_state here;
       .say();
 }
 
-void* allocate(std::size_t bytes, const char* where, const char* what) noexcept {
-  void* const memory = std::malloc(bytes);
-  if (memory == nullptr) {
-    (line() << "pirn: " << where << ": memory exhausted: no " << bytes << " bytes for " << what).die();
-  }
-  return memory;
-}
-
-// ---- images -------------------------------------------------------------------------------------------------------
-
-/// Set in aco_t::kept of a coroutine whose image is in a separate buffer; the other bits are its number of registers.
-constexpr unsigned char outside = 0x80;
-
-PIRN_ALWAYS_INLINE word* room_of(aco_t* co) noexcept { return reinterpret_cast<word*>(co + 1); }
-pirn_aco::sanitizer_state& sanitizer_state_of(aco_t* co) noexcept {
-  return *reinterpret_cast<pirn_aco::sanitizer_state*>(reinterpret_cast<char*>(co + 1) + room);
-}
-PIRN_ALWAYS_INLINE word* sp_of(const aco_t* co) noexcept { return static_cast<word*>(co->reg[ACO_REG_IDX_SP]); }
-PIRN_ALWAYS_INLINE bool is_outside(const aco_t* co) noexcept { return (co->kept & outside) != 0; }
-PIRN_ALWAYS_INLINE std::size_t kept_of(const aco_t* co) noexcept { return co->kept & (outside - 1U); }
-/// Returns its separate buffer. The first register of an image there lies in the room beside the coroutine.
-PIRN_ALWAYS_INLINE word* buffer_of(const aco_t* co) noexcept {
-  const std::size_t kept = kept_of(co);
-  return static_cast<word*>(co->save_stack.ptr) - (kept != 0 ? kept - 1 : 0);
-}
-
-/// Allocates a larger buffer for it, without copying the contents.
-[[gnu::cold, gnu::noinline]] word* grow(aco_t* co, std::size_t bytes) noexcept {
-  aco_save_stack_t& image = co->save_stack;
-  std::size_t amortized = image.sz;
-  if (is_outside(co)) {
-    amortized += image.sz / 2;
-    std::free(buffer_of(co));
-  }
-  const std::size_t min_bytes = bytes > amortized ? bytes : amortized;
-  image.sz = malloc_size(min_bytes) > min_bytes ? malloc_size(min_bytes)
-                                                : min_bytes;  // allocating a size that wraps around fails anyway
-  return static_cast<word*>(allocate(image.sz, "aco_resume", "the image of a coroutine"));
-}
-
-PIRN_ALWAYS_INLINE void count_save(aco_save_stack_t& image, std::size_t size) noexcept {
-  image.valid_sz = size;
-  image.max_cpsz = size > image.max_cpsz ? size : image.max_cpsz;
-  image.ct_save += size != 0 ? 1 : 0;
-}
-/// Does the remaining work after its image has been copied in.
-PIRN_ALWAYS_INLINE void settle(aco_t* co) noexcept {
-  aco_share_stack_t& on = *co->share_stack;
-  const std::size_t size = co->save_stack.valid_sz;
-  co->save_stack.ct_restore += size != 0 ? 1 : 0;
-  on.align_validsz = size + sizeof(void*);
-  on.owner = co;
-}
-/// Returns the size of its frames in bytes, while it is suspended on its stack. A function that has jumped to aco_yield
-/// has none: its stack pointer is above where it began.
-PIRN_ALWAYS_INLINE std::size_t live_size(const aco_t* co) noexcept {
-  const auto* const sp = static_cast<const char*>(co->reg[ACO_REG_IDX_SP]);
-  const auto* const end = static_cast<const char*>(co->share_stack->align_retptr);
-  return sp < end ? static_cast<std::size_t>(end - sp) : 0;
-}
-PIRN_ALWAYS_INLINE void clear_registers(word* sp) noexcept {
-  __builtin_memset(sp - kept_words, 0, kept_words * sizeof(word));
-}
-
-/// Copies out a coroutine that is suspended and owns its stack.
-PIRN_ALWAYS_INLINE void save(aco_t* co) noexcept {
-  const word* const sp = sp_of(co);
-  const std::size_t size = live_size(co);
-  if (size > co->share_stack->align_limit - kept_words * sizeof(word)) [[unlikely]] {
-    misused("aco_resume: a coroutine has left its share stack");
-  }
-  pirn_aco::unpoison(sp - kept_words, size + kept_words * sizeof(word));
-  std::size_t kept = kept_words;
-  while (kept != 0 && *(sp - kept) == 0) {
-    --kept;
-  }
-  const word* from = sp - kept;
-  std::size_t bytes = kept * sizeof(word) + size;
-  word* to = room_of(co);
-  unsigned char where = 0;
-  if (is_outside(co) || bytes > room) {
-    if (kept != 0) {
-      *to = *from++;
-      bytes -= sizeof(word);
-    }
-    to = is_outside(co) && bytes <= co->save_stack.sz ? buffer_of(co) : grow(co, bytes);
-    where = outside;
-  }
-  pirn::detail::copy_image(to, from, bytes);
-  co->kept = static_cast<unsigned char>(kept | where);
-  co->save_stack.ptr = to + (sp - from);
-  count_save(co->save_stack, size);
-}
-
-/// Copies it in: its stack has no frames.
-PIRN_ALWAYS_INLINE void load(aco_t* co) noexcept {
-  word* const sp = sp_of(co);
-  const std::size_t kept = kept_of(co);
-  const word* from = room_of(co);
-  word* to = sp - kept;
-  std::size_t bytes = kept * sizeof(word) + co->save_stack.valid_sz;
-  clear_registers(sp);
-  if (is_outside(co)) {
-    if (kept != 0) {
-      *to++ = *from;
-      bytes -= sizeof(word);
-    }
-    from = buffer_of(co);
-  }
-  pirn::detail::copy_image(to, from, bytes);
-  settle(co);
-}
-
-/// Returns whether it has not ended, and its image has no registers: the case to optimize for ten million coroutines.
-PIRN_ALWAYS_INLINE bool is_simple(const aco_t* co) noexcept {
-  static_assert(offsetof(aco_t, kept) == offsetof(aco_t, is_end) + 1);
-  std::uint16_t both;
-  __builtin_memcpy(&both, &co->is_end, sizeof both);
-  return (both & ~(outside << 8)) == 0;  // all three ISAs are little-endian
-}
-
-/// `save` and `load` of simple coroutines with small images of one size, which each has had before, without a frame and
-/// without a call. Returns whether it has done so.
-PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
-  if (owner == nullptr || !is_simple(owner)) {
-    return false;
-  }
-  aco_share_stack_t& on = *co->share_stack;
-  word* const sp = sp_of(owner);
-  const auto size = static_cast<std::size_t>(static_cast<char*>(on.align_retptr) - reinterpret_cast<const char*>(sp));
-  if (size != owner->save_stack.valid_sz || size != co->save_stack.valid_sz || size == 0 ||
-      size >= pirn::detail::small_image) {
-    return false;
-  }
-  word any = 0;
-  for (std::size_t i = 1; i <= kept_words; ++i) {
-    // Volatile: a wider read would wait until the words just stored one by one are in the cache.
-    any |= *const_cast<const volatile word*>(sp - i);
-  }
-  if (any != 0) {
-    return false;
-  }
-  pirn::detail::fetch_ahead(owner, co);
-  if (is_outside(co)) {
-    pirn::detail::fetch_ahead(owner->save_stack.ptr, co->save_stack.ptr);
-  }
-  // The two continue at this sp; the words below it are zeros for registers.
-  pirn::detail::exchange_small_images(reinterpret_cast<char*>(sp), static_cast<char*>(owner->save_stack.ptr),
-                                      static_cast<const char*>(co->save_stack.ptr), size);
-  owner->save_stack.ct_save += 1;
-  co->save_stack.ct_restore += 1;
-  on.align_validsz = size + sizeof(void*);
-  on.owner = co;
-  return true;
-}
-
 void leave_stack(aco_t* co) noexcept {
   aco_share_stack_t& on = *co->share_stack;
   if (on.owner == co) {
     on.owner = nullptr;
     on.align_validsz = 0;
-    pirn_aco::unpoison(on.ptr, on.sz);
+    unpoison(on.ptr, on.sz);
   }
 }
 
@@ -259,9 +76,10 @@ bool is_active(const aco_t* co) noexcept {
 /// Whether coroutines share the control words.
 enum class environment : bool { shared, own };
 
+/// Returns the state of whoever switches back.
 template <environment env>
-PIRN_ALWAYS_INLINE void enter(void** state, void* const* to) noexcept {
-  env == environment::own ? pirn_aco_enter_own(state, to) : pirn_aco_enter(state, to);
+PIRN_ALWAYS_INLINE void** enter(void** state, void* const* to) noexcept {
+  return env == environment::own ? pirn_aco_enter_own(state, to) : pirn_aco_enter(state, to);
 }
 template <environment env>
 PIRN_ALWAYS_INLINE void leave(void** state, void* const* to) noexcept {
@@ -273,21 +91,20 @@ PIRN_ALWAYS_INLINE void leave(void** state, void* const* to) noexcept {
 void** state_of(aco_t* co) noexcept { return co->main_co == nullptr ? here.main : co->reg; }
 
 template <environment env>
-PIRN_NOINLINE void switch_any(aco_t* from, aco_t* to) noexcept {
-  if (pirn_aco::watched()) {
+PIRN_NOINLINE void** switch_any(aco_t* from, aco_t* to) noexcept {
+  if (watched()) {
     sanitizer_state_of(from).leave(sanitizer_state_of(to), from->is_end != 0);
   }
   aco_gtls_co = to;
-  enter<env>(state_of(from), state_of(to));
-  if (pirn_aco::watched()) {
+  void** const left = enter<env>(state_of(from), state_of(to));
+  if (watched()) {
     sanitizer_state_of(from).arrive();
   }
+  return left;
 }
 
 /// Returns whether a main coroutine is the thread's stack, in a program without a sanitizer to notify.
-PIRN_ALWAYS_INLINE bool is_plain(const aco_t* main) noexcept {
-  return main->main_co == nullptr && !pirn_aco::watched();
-}
+PIRN_ALWAYS_INLINE bool is_plain(const aco_t* main) noexcept { return main->main_co == nullptr && !watched(); }
 
 /// The last action of its caller: a jump, so that a switch back returns to the caller's caller.
 template <environment env>
@@ -301,11 +118,22 @@ PIRN_ALWAYS_INLINE void switch_back(aco_t* co) noexcept {
 }
 
 template <environment env>
-PIRN_ALWAYS_INLINE void switch_checked(aco_t* from, aco_t* to) noexcept {
+PIRN_ALWAYS_INLINE aco_t* switch_checked(aco_t* from, aco_t* to) noexcept {
   if (to->main_co != nullptr && to->share_stack->owner != to) [[unlikely]] {
     misused("acosw: the coroutine's frames are not on its share stack: another's are, or it has called aco_exit");
   }
-  switch_any<env>(from, to);
+  if (from->main_co == nullptr) {
+    here.switched = from;
+  }
+  void** const left = switch_any<env>(from, to);
+  if (from->main_co == nullptr) {
+    here.switched = nullptr;
+  }
+  if (left == here.main) {
+    return here.switched != nullptr ? here.switched : from->main_co;  // else it has left by aco_resume
+  }
+  static_assert(offsetof(aco_t, reg) == 0);
+  return reinterpret_cast<aco_t*>(left);
 }
 
 /// The entry of a coroutine in a program with a sanitizer.
@@ -321,7 +149,7 @@ void prepare(aco_t* co) noexcept {
   co->save_stack.ptr = where != 0 ? buffer_of(co) : room_of(co);
   co->save_stack.valid_sz = 0;
   co->reg[ACO_REG_IDX_RETADDR] =
-      pirn_aco::watched() ? reinterpret_cast<void*>(&start_under_sanitizer) : reinterpret_cast<void*>(co->fp);
+      watched() ? reinterpret_cast<void*>(&start_under_sanitizer) : reinterpret_cast<void*>(co->fp);
   co->reg[ACO_REG_IDX_SP] = co->share_stack->align_retptr;
   co->reg[ACO_REG_IDX_BP] = nullptr;
   for (std::size_t i = 0; i < sizeof here.initial.words / sizeof(void*); ++i) {
@@ -483,7 +311,7 @@ PIRN_EXPORT aco_share_stack_t* aco_share_stack_new2(std::size_t sz, char guard_p
   made->align_retptr = static_cast<char*>(made->align_highptr) - return_slot;
   *static_cast<void**>(made->align_retptr) = reinterpret_cast<void*>(&aco_funcp_protector_asm);
   made->align_limit = static_cast<std::size_t>(static_cast<char*>(made->align_retptr) - static_cast<char*>(made->ptr));
-  pirn_aco::add_roots(made->ptr, made->sz);
+  add_roots(made->ptr, made->sz);
   return made;
 }
 
@@ -493,7 +321,7 @@ PIRN_EXPORT void aco_share_stack_destroy(aco_share_stack_t* sstk) {
         "aco_share_stack_destroy: null, a share stack that has been destroyed, or one on which a coroutine runs or "
         "waits for another that it has resumed");
   }
-  pirn_aco::remove_roots(sstk->ptr, sstk->sz);
+  remove_roots(sstk->ptr, sstk->sz);
   if (sstk->guard_page_enabled != 0) {
     munmap(sstk->real_ptr, sstk->real_sz);
   } else {
@@ -522,13 +350,13 @@ PIRN_EXPORT aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, st
     aco_save_fpucw_mxcsr(here.initial.words);
     here.initialized = true;
   }
-  const std::size_t bytes = sizeof(aco_t) + room + (pirn_aco::watched() ? sizeof(pirn_aco::sanitizer_state) : 0);
+  const std::size_t bytes = sizeof(aco_t) + room + (watched() ? sizeof(sanitizer_state) : 0);
   auto* const co = static_cast<aco_t*>(allocate(bytes, "aco_create", "a coroutine"));
   *co = aco_t{};
   co->main_co = main_co;
   co->arg = arg;
   co->fp = fp;
-  if (pirn_aco::watched()) {
+  if (watched()) {
     sanitizer_state_of(co).create(share_stack == nullptr ? nullptr : share_stack->ptr,
                                   share_stack == nullptr ? 0 : share_stack->sz);
   }
@@ -559,7 +387,7 @@ PIRN_EXPORT void aco_destroy(aco_t* co) {
       std::free(co->share_stack);
     }
   }
-  if (pirn_aco::watched()) {
+  if (watched()) {
     sanitizer_state_of(co).destroy();
   }
   std::free(co);
@@ -570,7 +398,7 @@ PIRN_EXPORT void aco_reset(aco_t* co) {
     misused("aco_reset: null, a main coroutine, or one that runs or waits for another that it has resumed");
   }
   leave_stack(co);
-  if (pirn_aco::watched()) {
+  if (watched()) {
     sanitizer_state_of(co).destroy();
     sanitizer_state_of(co).create(co->share_stack->ptr, co->share_stack->sz);
   }
@@ -578,21 +406,18 @@ PIRN_EXPORT void aco_reset(aco_t* co) {
 }
 
 // As in aco.h: where coroutines share the control words, the header maps the name of a function to the other symbol.
-#define PIRN_ACO_SWITCHES(suffix, env)                                                              \
-  PIRN_EXPORT void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) asm("pirn_acosw" #suffix); \
-  void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) {                                      \
-    switch_checked<env>(from_co, to_co);                                                            \
-    return nullptr;                                                                                 \
-  }                                                                                                 \
-  PIRN_EXPORT void pirn_aco_resume##suffix(aco_t* co) asm("pirn_aco_resume" #suffix);               \
-  void pirn_aco_resume##suffix(aco_t* co) { resume<env>(co); }                                      \
-  PIRN_EXPORT void pirn_aco_yield##suffix() asm("pirn_aco_yield" #suffix);                          \
-  void pirn_aco_yield##suffix() { yield<env>(aco_gtls_co); }                                        \
-  PIRN_EXPORT void pirn_aco_yield1##suffix(aco_t* co) asm("pirn_aco_yield1" #suffix);               \
-  void pirn_aco_yield1##suffix(aco_t* co) { yield<env>(co); }                                       \
-  PIRN_EXPORT [[noreturn]] void pirn_aco_exit##suffix() asm("pirn_aco_exit" #suffix);               \
-  void pirn_aco_exit##suffix() { exit<env>(aco_gtls_co); }                                          \
-  PIRN_EXPORT [[noreturn]] void pirn_aco_exit1##suffix(aco_t* co) asm("pirn_aco_exit1" #suffix);    \
+#define PIRN_ACO_SWITCHES(suffix, env)                                                                       \
+  PIRN_EXPORT void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) asm("pirn_acosw" #suffix);          \
+  void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) { return switch_checked<env>(from_co, to_co); } \
+  PIRN_EXPORT void pirn_aco_resume##suffix(aco_t* co) asm("pirn_aco_resume" #suffix);                        \
+  void pirn_aco_resume##suffix(aco_t* co) { resume<env>(co); }                                               \
+  PIRN_EXPORT void pirn_aco_yield##suffix() asm("pirn_aco_yield" #suffix);                                   \
+  void pirn_aco_yield##suffix() { yield<env>(aco_gtls_co); }                                                 \
+  PIRN_EXPORT void pirn_aco_yield1##suffix(aco_t* co) asm("pirn_aco_yield1" #suffix);                        \
+  void pirn_aco_yield1##suffix(aco_t* co) { yield<env>(co); }                                                \
+  PIRN_EXPORT [[noreturn]] void pirn_aco_exit##suffix() asm("pirn_aco_exit" #suffix);                        \
+  void pirn_aco_exit##suffix() { exit<env>(aco_gtls_co); }                                                   \
+  PIRN_EXPORT [[noreturn]] void pirn_aco_exit1##suffix(aco_t* co) asm("pirn_aco_exit1" #suffix);             \
   void pirn_aco_exit1##suffix(aco_t* co) { exit<env>(co); }
 PIRN_ACO_SWITCHES(, environment::own)
 PIRN_ACO_SWITCHES(_shared, environment::shared)

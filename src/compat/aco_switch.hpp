@@ -1,6 +1,7 @@
 // The switch of aco.h's coroutines:
 //
-//   pirn_aco_enter      suspends its caller into `state` and resumes `to`; both have the layout of aco_t::reg
+//   pirn_aco_enter      suspends its caller into `state` and resumes `to`; both have the layout of aco_t::reg. Returns
+//                       the `state` of the caller that resumes it
 //   pirn_aco_leave      as pirn_aco_enter, on the way back: a separate function, since a jump with two alternating
 //                       targets is predicted at a cost of two nanoseconds
 //   pirn_aco_enter_own, pirn_aco_leave_own   as these two, but each coroutine keeps separate floating-point control
@@ -44,9 +45,9 @@ extern "C" {
 #else
 #define PIRN_ACO_CALL __attribute__((visibility("hidden")))
 #endif
-PIRN_ACO_CALL void pirn_aco_enter(void** state, void* const* to);
+PIRN_ACO_CALL void** pirn_aco_enter(void** state, void* const* to);
 PIRN_ACO_CALL void pirn_aco_leave(void** state, void* const* to);
-PIRN_ACO_CALL void pirn_aco_enter_own(void** state, void* const* to);
+PIRN_ACO_CALL void** pirn_aco_enter_own(void** state, void* const* to);
 PIRN_ACO_CALL void pirn_aco_leave_own(void** state, void* const* to);
 }
 

@@ -15,7 +15,7 @@ static_assert(offsetof(aco_t, fpcr) == 24, "the assembly uses this offset");
 
 // clang-format off
 // At the beginning x0 is `state`, x1 is `to`, and x30 holds the return address. x9 holds sp, and then the sp of `to`. At
-// the jump x10 holds the return address of `to`, and sp, x29, x19 to x28 and d8 to d15 are those of `to`. x30 is
+// the jump x10 holds the return address of `to`, and sp, x29, x19 to x28 and d8 to d15 are those of `to`; x0 is still `state`. x30 is
 // pirn_aco_end, to which a fresh coroutine's function returns; to others it is lost by the call that they return from.
 // All other registers are undefined. The tables leave out d8 to d15, which no unwinder needs for finding a caller. Their
 // bytes:

@@ -16,8 +16,8 @@ static_assert(offsetof(aco_t, x87_control) == 12 && offsetof(aco_t, mxcsr) == 16
 // clang-format off
 // At the beginning eax is `state`, edx is `to`, and esp points to the return address. Then ecx holds the sp behind it,
 // through which the frame is found: the registers are stored below esp at no instruction. From its second load on, ecx
-// holds the sp of `to`. At the jump esp, ebp, ebx, esi and edi are those of `to`; all others are undefined. The bytes of
-// the tables:
+// holds the sp of `to`. At the jump esp, ebp, ebx, esi and edi are those of `to`, and eax is still `state`; all others
+// are undefined. The bytes of the tables:
 //   0c 01 00         DW_CFA_def_cfa, register 1, offset 0                               CFA = ecx
 //   10 08 02 70 00   DW_CFA_expression, register 8, 2 bytes: DW_OP_breg0 (eax) + 0      return address at eax + 0
 //   10 08 02 72 00   DW_CFA_expression, register 8, 2 bytes: DW_OP_breg2 (edx) + 0      return address at edx + 0

@@ -17,7 +17,7 @@ static_assert(offsetof(aco_t, x87_control) == 24 && offsetof(aco_t, mxcsr) == 28
 // At the beginning rdi is `state`, rsi is `to`, and rsp points to the return address. Then rax holds that address and
 // rcx the sp behind it, through which the frame is found: the registers are stored below rsp at no instruction. From the
 // load of rcx on, rdx and rcx hold the return address and sp of `to`. At the jump rsp, rbp, rbx and r12 to r15 are those
-// of `to`; all others are undefined. The bytes of the tables:
+// of `to`, and rax is `state`; all others are undefined. The bytes of the tables:
 //   0c 02 00         DW_CFA_def_cfa, register 2, offset 0                               CFA = rcx
 //   10 06 02 74 10   DW_CFA_expression, register 6, 2 bytes: DW_OP_breg4 (rsi) + 16     rbp at rsi + 16
 #define PIRN_ACO_SWITCH(name, save, restore)                                         \
@@ -62,6 +62,7 @@ static_assert(offsetof(aco_t, x87_control) == 24 && offsetof(aco_t, mxcsr) == 28
                     ".cfi_same_value r15\n\t"                                        \
                     "movq %rcx, %rsp\n\t"                                            \
                     restore                                                          \
+                    "movq %rdi, %rax\n\t"                                            \
                     /* notrack: there is no landing pad behind a call. */            \
                     "notrack jmpq *%rdx")
 // clang-format on

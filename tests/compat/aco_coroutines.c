@@ -24,7 +24,7 @@ static void step(void) {
   ++*count;
   aco_yield1(self);
   ++*count;
-  acosw(self, self->main_co);
+  CHECK(acosw(self, self->main_co) == self->main_co);
   ++*count;
   if (*count == 4) {
     aco_exit();
@@ -452,6 +452,55 @@ static void test_mains(void) {
   aco_share_stack_destroy(stack);
 }
 
+/* acosw returns who has switched back: a coroutine, or the one of several main coroutines that has left the stack of
+ * the thread. */
+static aco_t* second_main;
+static aco_t* beside;
+static void switches(void) {
+  aco_t* const self = aco_get_co();
+  aco_yield();
+  CHECK(acosw(self, main_co) == second_main);
+  CHECK(acosw(self, beside) == beside);
+  CHECK(acosw(self, main_co) == main_co);
+  aco_exit();
+}
+static void switches_beside(void) {
+  aco_t* const self = aco_get_co();
+  aco_yield();
+  CHECK(acosw(self, (aco_t*)aco_get_arg()) == main_co);
+  aco_yield();
+}
+static void test_acosw(void) {
+  aco_share_stack_t* const stack = aco_share_stack_new(0);
+  aco_share_stack_t* const stack_beside = aco_share_stack_new(0);
+  aco_t* const co = aco_create(main_co, stack, 0, switches, NULL);
+  beside = aco_create(main_co, stack_beside, 0, switches_beside, co);
+  second_main = aco_create(NULL, NULL, 0, NULL, NULL);
+  aco_resume(co);
+  aco_resume(beside);
+  CHECK(acosw(main_co, co) == co);
+  CHECK(acosw(second_main, co) == co);
+  CHECK(acosw(main_co, beside) == beside);
+  aco_resume(co);
+  CHECK(co->is_end);
+  aco_destroy(co);
+  aco_destroy(beside);
+  aco_destroy(second_main);
+  aco_share_stack_destroy(stack);
+  aco_share_stack_destroy(stack_beside);
+}
+
+static void test_mem_new(void) {
+  int* many;
+  char* text;
+  aco_mem_new(many, 4 * sizeof *many);
+  aco_mem_new(text, 2);
+  many[3] = text[1] = 1;
+  CHECK(many[3] == 1 && text[1] == 1);
+  free(many);
+  free(text);
+}
+
 /* ---- threads ------------------------------------------------------------------------------------------------------
  */
 
@@ -498,6 +547,8 @@ int main(void) {
   test_share_stacks();
   test_nested();
   test_mains();
+  test_acosw();
+  test_mem_new();
   test_threads();
   aco_destroy(main_co);
   return 0;

@@ -1,0 +1,200 @@
+// A coroutine's memory in the implementation of aco.h: where its image lies, and how that is copied out and in.
+//
+// A coroutine and a small image of it are one allocation:
+//
+//      +----------------------------+
+//      | aco_t                      |  112 bytes on x86-64
+//      +----------------------------+
+//      | room                       |  `room` bytes: the image, while it fits
+//      +----------------------------+
+//      | sanitizer_state            |  in programs with a sanitizer
+//      +----------------------------+
+//
+//      an image:   kept registers, without the zeros at the low end | valid_sz bytes of frames, from save_stack.ptr
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "aco.h"
+#include "compat/aco_line.hpp"
+#include "compat/aco_sanitizer.hpp"
+#include "compat/aco_switch.hpp"
+#include "pirn/stack/detail/image_copy.hpp"
+
+namespace pirn_aco {
+
+using word = std::uintptr_t;
+
+/// The smallest block of malloc for `bytes`, where blocks are multiples of 16, each with a word of malloc's in it.
+constexpr std::size_t malloc_size(std::size_t bytes) noexcept {
+  return ((bytes + sizeof(void*) + 15) & ~std::size_t{15}) - sizeof(void*);
+}
+/// Room for an image beside a coroutine: the word of alignment of a body without any other live data.
+constexpr std::size_t room = malloc_size(sizeof(aco_t) + 8) - sizeof(aco_t);
+
+// ---- misuse: the process ends -------------------------------------------------------------------------------------
+
+/// `misused` is called from a function that is not inlined: the usual path has no frame.
+[[noreturn, gnu::cold, gnu::noinline]] inline void misused(const char* how) noexcept {
+  (line() << "pirn: " << how).die();
+}
+
+inline void* allocate(std::size_t bytes, const char* where, const char* what) noexcept {
+  void* const memory = std::malloc(bytes);
+  if (memory == nullptr) {
+    (line() << "pirn: " << where << ": memory exhausted: no " << bytes << " bytes for " << what).die();
+  }
+  return memory;
+}
+
+// ---- images -------------------------------------------------------------------------------------------------------
+
+/// Set in aco_t::kept of a coroutine whose image is in a separate buffer; the other bits are its number of registers.
+constexpr unsigned char outside = 0x80;
+
+PIRN_ALWAYS_INLINE word* room_of(aco_t* co) noexcept { return reinterpret_cast<word*>(co + 1); }
+inline sanitizer_state& sanitizer_state_of(aco_t* co) noexcept {
+  return *reinterpret_cast<sanitizer_state*>(reinterpret_cast<char*>(co + 1) + room);
+}
+PIRN_ALWAYS_INLINE word* sp_of(const aco_t* co) noexcept { return static_cast<word*>(co->reg[ACO_REG_IDX_SP]); }
+PIRN_ALWAYS_INLINE bool is_outside(const aco_t* co) noexcept { return (co->kept & outside) != 0; }
+PIRN_ALWAYS_INLINE std::size_t kept_of(const aco_t* co) noexcept { return co->kept & (outside - 1U); }
+/// Returns its separate buffer. The first register of an image there lies in the room beside the coroutine.
+PIRN_ALWAYS_INLINE word* buffer_of(const aco_t* co) noexcept {
+  const std::size_t kept = kept_of(co);
+  return static_cast<word*>(co->save_stack.ptr) - (kept != 0 ? kept - 1 : 0);
+}
+
+/// Allocates a larger buffer for it, without copying the contents.
+[[gnu::cold, gnu::noinline]] inline word* grow(aco_t* co, std::size_t bytes) noexcept {
+  aco_save_stack_t& image = co->save_stack;
+  std::size_t amortized = image.sz;
+  if (is_outside(co)) {
+    amortized += image.sz / 2;
+    std::free(buffer_of(co));
+  }
+  const std::size_t min_bytes = bytes > amortized ? bytes : amortized;
+  image.sz = malloc_size(min_bytes) > min_bytes ? malloc_size(min_bytes)
+                                                : min_bytes;  // allocating a size that wraps around fails anyway
+  return static_cast<word*>(allocate(image.sz, "aco_resume", "the image of a coroutine"));
+}
+
+PIRN_ALWAYS_INLINE void count_save(aco_save_stack_t& image, std::size_t size) noexcept {
+  image.valid_sz = size;
+  image.max_cpsz = size > image.max_cpsz ? size : image.max_cpsz;
+  image.ct_save += size != 0 ? 1 : 0;
+}
+/// Does the remaining work after its image has been copied in.
+PIRN_ALWAYS_INLINE void settle(aco_t* co) noexcept {
+  aco_share_stack_t& on = *co->share_stack;
+  const std::size_t size = co->save_stack.valid_sz;
+  co->save_stack.ct_restore += size != 0 ? 1 : 0;
+  on.align_validsz = size + sizeof(void*);
+  on.owner = co;
+}
+/// Returns the size of its frames in bytes, while it is suspended on its stack. A function that has jumped to aco_yield
+/// has none: its stack pointer is above where it began.
+PIRN_ALWAYS_INLINE std::size_t live_size(const aco_t* co) noexcept {
+  const auto* const sp = static_cast<const char*>(co->reg[ACO_REG_IDX_SP]);
+  const auto* const end = static_cast<const char*>(co->share_stack->align_retptr);
+  return sp < end ? static_cast<std::size_t>(end - sp) : 0;
+}
+PIRN_ALWAYS_INLINE void clear_registers(word* sp) noexcept {
+  __builtin_memset(sp - kept_words, 0, kept_words * sizeof(word));
+}
+
+/// Copies out a coroutine that is suspended and owns its stack.
+PIRN_ALWAYS_INLINE void save(aco_t* co) noexcept {
+  const word* const sp = sp_of(co);
+  const std::size_t size = live_size(co);
+  if (size > co->share_stack->align_limit - kept_words * sizeof(word)) [[unlikely]] {
+    misused("aco_resume: a coroutine has left its share stack");
+  }
+  unpoison(sp - kept_words, size + kept_words * sizeof(word));
+  std::size_t kept = kept_words;
+  while (kept != 0 && *(sp - kept) == 0) {
+    --kept;
+  }
+  const word* from = sp - kept;
+  std::size_t bytes = kept * sizeof(word) + size;
+  word* to = room_of(co);
+  unsigned char where = 0;
+  if (is_outside(co) || bytes > room) {
+    if (kept != 0) {
+      *to = *from++;
+      bytes -= sizeof(word);
+    }
+    to = is_outside(co) && bytes <= co->save_stack.sz ? buffer_of(co) : grow(co, bytes);
+    where = outside;
+  }
+  pirn::detail::copy_image(to, from, bytes);
+  co->kept = static_cast<unsigned char>(kept | where);
+  co->save_stack.ptr = to + (sp - from);
+  count_save(co->save_stack, size);
+}
+
+/// Copies it in: its stack has no frames.
+PIRN_ALWAYS_INLINE void load(aco_t* co) noexcept {
+  word* const sp = sp_of(co);
+  const std::size_t kept = kept_of(co);
+  const word* from = room_of(co);
+  word* to = sp - kept;
+  std::size_t bytes = kept * sizeof(word) + co->save_stack.valid_sz;
+  clear_registers(sp);
+  if (is_outside(co)) {
+    if (kept != 0) {
+      *to++ = *from;
+      bytes -= sizeof(word);
+    }
+    from = buffer_of(co);
+  }
+  pirn::detail::copy_image(to, from, bytes);
+  settle(co);
+}
+
+/// Returns whether it has not ended, and its image has no registers: the case to optimize for ten million coroutines.
+PIRN_ALWAYS_INLINE bool is_simple(const aco_t* co) noexcept {
+  static_assert(offsetof(aco_t, kept) == offsetof(aco_t, is_end) + 1);
+  std::uint16_t both;
+  __builtin_memcpy(&both, &co->is_end, sizeof both);
+  return (both & ~(outside << 8)) == 0;  // all three ISAs are little-endian
+}
+
+/// `save` and `load` of simple coroutines with small images of one size, which each has had before, without a frame and
+/// without a call. Returns whether it has done so.
+PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
+  if (owner == nullptr || !is_simple(owner)) {
+    return false;
+  }
+  aco_share_stack_t& on = *co->share_stack;
+  word* const sp = sp_of(owner);
+  const auto size = static_cast<std::size_t>(static_cast<char*>(on.align_retptr) - reinterpret_cast<const char*>(sp));
+  if (size != owner->save_stack.valid_sz || size != co->save_stack.valid_sz || size == 0 ||
+      size >= pirn::detail::small_image) {
+    return false;
+  }
+  word any = 0;
+  for (std::size_t i = 1; i <= kept_words; ++i) {
+    // Volatile: a wider read would wait until the words just stored one by one are in the cache.
+    any |= *const_cast<const volatile word*>(sp - i);
+  }
+  if (any != 0) {
+    return false;
+  }
+  pirn::detail::fetch_ahead(owner, co);
+  if (is_outside(co)) {
+    pirn::detail::fetch_ahead(owner->save_stack.ptr, co->save_stack.ptr);
+  }
+  // The two continue at this sp; the words below it are zeros for registers.
+  pirn::detail::exchange_small_images(reinterpret_cast<char*>(sp), static_cast<char*>(owner->save_stack.ptr),
+                                      static_cast<const char*>(co->save_stack.ptr), size);
+  owner->save_stack.ct_save += 1;
+  co->save_stack.ct_restore += 1;
+  on.align_validsz = size + sizeof(void*);
+  on.owner = co;
+  return true;
+}
+
+}  // namespace pirn_aco
