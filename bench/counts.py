@@ -36,6 +36,8 @@ class Case:
 
 _MOVES = 2**14 - 1
 CASES = [
+    Case("switch", {"contexts": 2}, "switch", (10_000, 60_000)),
+    Case("yield", {"fibers": 10}, "yield", (10_000, 60_000), inputs={"FIBERS": 10, "WORKERS": 1}),
     Case("transfer", {"values": 2}, "switch", (10_000, 60_000)),
     Case("sum", {"form": "for"}, "element", (10_000, 60_000), 0),
     Case("sum", {"form": "while"}, "element", (10_000, 60_000), 1),

@@ -101,6 +101,12 @@ def spread(scale: str) -> list[Setting]:
     return [Setting({"DEPTH": depth, "LIVE": live}) for depth in depths for live in lives]
 
 
+def trim(scale: str) -> list[Setting]:
+    """Returns settings of the workers, and of threads that compute while one worker trims."""
+    return [Setting({"WORKERS": count, "BUSY": 0}, cores=count) for count in (1, 2)] + \
+        [Setting({"WORKERS": 1, "BUSY": count}, cores=2) for count in ((2,) if scale == "quick" else (1, 2, 8))]
+
+
 def chan(scale: str) -> list[Setting]:
     """Returns settings of the shape, from senders to receivers, and the number of workers."""
     return [Setting({"SHAPE": shape, "WORKERS": workers}, cores=workers)
@@ -110,7 +116,7 @@ def chan(scale: str) -> list[Setting]:
 def workers(scale: str) -> list[Setting]:
     """Returns settings of the number of workers that share the units. Libraries with one worker are omitted at two, and
     slow ones with --quick."""
-    left_out = {1: ("pth",) if scale == "quick" else (), 2: ("st", "pth")}
+    left_out = {1: ("pth",) if scale == "quick" else (), 2: ("st", "pth", "pirn-local")}
     return [Setting({"WORKERS": count}, cores=count, without=left_out[count]) for count in (1, 2)]
 
 
@@ -193,7 +199,7 @@ SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "udp": udp, "idl
           "yield": configured, "spawn": configured,
           "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
-          "wake-latency": two_workers, "trim": workers, "fib40": fib40, "skynet": forks(),
+          "wake-latency": two_workers, "trim": trim, "fib40": fib40, "skynet": forks(),
           "nqueens": forks("QUEENS", 9, 12), "matmul": forks("MATRIX", 256, 1024), "aco": aco, "memory": memory}
 # The rounds without --rounds: of the workloads in SWEEPS, and of the others. Memory and state are the same every time.
 SWEPT_ROUNDS, ROUNDS = {"echo": 3, "unix": 3, "udp": 3, "idle-connections": 1, "file": 3, "ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "spread-counts": 1, "trim": 3, "idle": 3,

@@ -14,24 +14,27 @@ namespace bench {
 /// Whether units of several workers stay there or may migrate.
 enum class mobility : std::uint8_t { pinned, migratable };
 
+/// A condition variable of pirn's as the workloads use one.
+template <typename Variable>
+class condition_of {
+ public:
+  template <typename Lock, typename Ready>
+  void wait(Lock& lock, Ready ready) {
+    check(condition_.wait(lock, ready).has_value(), "a wait ends as it should");
+  }
+  void notify_one() { condition_.notify_one(); }
+
+ private:
+  Variable condition_;
+};
+
 template <mobility Where>
 struct units_that_are {
   static constexpr bool migratable = Where == mobility::migratable;
   static constexpr const char* name = migratable ? "pirn-migratable" : "pirn";
   static constexpr const char* note = migratable ? "fibers that may resume on any worker" : "pirn::mutex, the fair one";
   using mutex = pirn::mutex;
-
-  class condition {
-   public:
-    template <typename Lock, typename Ready>
-    void wait(Lock& lock, Ready ready) {
-      check(condition_.wait(lock, ready).has_value(), "a wait ends as it should");
-    }
-    void notify_one() { condition_.notify_one(); }
-
-   private:
-    pirn::condition_variable condition_;
-  };
+  using condition = condition_of<pirn::condition_variable>;
 
   static void yield() { pirn::this_fiber::yield(); }
 

@@ -1,8 +1,13 @@
 // pirn's fibers that have been deep and wait: the memory that they hold before and after their stacks are trimmed, and
 // the cost of that for their workers.
+#include <pthread.h>
+#include <time.h>
+
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../harness.hpp"
@@ -32,10 +37,49 @@ void wait_until(auto reached) {
   }
 }
 
+/// Threads that compute meanwhile, as those of a program do: each of them that runs when a stack is trimmed is told.
+class busy_threads {
+ public:
+  explicit busy_threads(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      threads_.emplace_back([this] {
+        while (!ended_.load(std::memory_order_relaxed)) {
+        }
+      });
+    }
+  }
+  busy_threads(const busy_threads&) = delete;
+  busy_threads& operator=(const busy_threads&) = delete;
+  ~busy_threads() {
+    ended_.store(true);
+    for (std::thread& each : threads_) {
+      each.join();
+    }
+  }
+
+  /// Returns the CPU time that they have used, in ns.
+  [[nodiscard]] double used() {
+    double sum = 0;
+    for (std::thread& each : threads_) {
+      clockid_t clock{};
+      timespec now{};
+      bench::check(pthread_getcpuclockid(each.native_handle(), &clock) == 0 && clock_gettime(clock, &now) == 0,
+                   "a thread has a clock");
+      sum += static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+    }
+    return sum;
+  }
+
+ private:
+  std::atomic<bool> ended_{false};
+  std::vector<std::thread> threads_;
+};
+
 }  // namespace
 
 int main() {
   const std::uint64_t workers = bench::input("WORKERS");
+  const std::uint64_t busy = bench::input("BUSY");
   const std::uint64_t fibers = bench::input("MILLION") / workers * workers;
   bench::need_memory(fibers * (5000 + depth));
   const std::unique_ptr<share[]> shares(new share[workers]);
@@ -71,19 +115,22 @@ int main() {
   const auto row = [&](const char* measure, const char* unit, double value, const char* note) {
     bench::row("trim", "pirn",
                R"({"workers":)" + std::to_string(workers) + R"(,"fibers":)" + std::to_string(fibers) +
-                   R"(,"measure":")" + measure + "\"}",
+                   (busy != 0 ? R"(,"busy":)" + std::to_string(busy) : "") + R"(,"measure":")" + measure + "\"}",
                unit, value, note);
   };
   const auto held = [&] { return static_cast<double>(bench::memory_bytes() - before) / number; };
   row("before", "B", held(), "fibers that wait after 8 KiB of stack were in use");
-  double start = bench::now_ns();
-  runtime.trim();
-  while (trimmed() != fibers) {
-    static_cast<void>(pirn::this_fiber::sleep_for(std::chrono::milliseconds(1)));
+  {
+    busy_threads beside(busy);
+    const double start = bench::now_ns() - beside.used();
+    runtime.trim();
+    while (trimmed() != fibers) {
+      static_cast<void>(pirn::this_fiber::sleep_for(std::chrono::milliseconds(1)));
+    }
+    row("trim", "ns", (bench::now_ns() - beside.used() - start) / number, "CPU time of all workers for each");
   }
-  row("trim", "ns", (bench::now_ns() - start) / number, "CPU time of all workers for each");
   row("after", "B", held(), "their stacks trimmed");
-  start = bench::now_ns();
+  const double start = bench::now_ns();
   for (std::uint64_t i = 0; i < workers; ++i) {
     shares[i].gate.notify_all();
   }
