@@ -2,6 +2,7 @@
 // that was written before it was handed over.
 #include <pirn/fiber/detail/fork_deque.hpp>
 #include <pirn/fiber/detail/idle_workers.hpp>
+#include <pirn/fiber/detail/low_lock_queue.hpp>
 #include <pirn/fiber/detail/stealable_queue.hpp>
 
 #include <array>
@@ -129,6 +130,79 @@ void inbox_of_a_sleeper() {
 TEST(inbox, never_lets_its_owner_sleep_on_something) { expect_passes(inbox_of_a_sleeper, whole); }
 TEST(inbox, never_lets_its_owner_sleep_where_words_are_old) {
   expect_passes(inbox_of_a_sleeper, {.stale_reads = true});
+}
+
+// ---- the low-lock queue -------------------------------------------------------------------------------------------
+
+/// A node that its taker frees, as a waiter's frame is gone once it has been woken.
+struct queued : detail::low_lock_node {
+  explicit queued(int which) : number(which) { written = which; }
+  sim::var<int> written = 0;
+  const int number;
+};
+
+/// The consumer's part: those of one producer, whose numbers have the same tens, come in its order.
+class checked_consumer {
+ public:
+  void take(detail::low_lock_queue& from) {
+    if (detail::low_lock_node* const node = from.try_pop()) {
+      const std::unique_ptr<queued> taken(static_cast<queued*>(node));
+      int& before = newest_[taken->number / 10];
+      sim::check(taken->number > before, "those of one producer come in its order");
+      sim::check(taken->written == taken->number, "what was written before is there");
+      before = taken->number;
+      ++count;
+    }
+  }
+  int count = 0;
+
+ private:
+  std::array<int, 3> newest_{};
+};
+
+/// Each producer queues its nodes; the consumers try so often, and the rest is taken in the end.
+void low_lock(std::array<int, 2> nodes, std::array<int, 2> tries) {
+  detail::low_lock_queue queue;
+  std::array<checked_consumer, 3> consumers;
+  std::vector<sim::thread> threads;
+  for (int producer = 0; producer < 2; ++producer) {
+    threads.emplace_back([&, producer] {
+      for (int i = 1; i <= nodes[static_cast<std::size_t>(producer)]; ++i) {
+        queue.push(*new queued(10 * producer + i));
+      }
+    });
+  }
+  if (tries[1] != 0) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < tries[1]; ++i) {
+        consumers[1].take(queue);
+      }
+    });
+  }
+  for (int i = 0; i < tries[0]; ++i) {
+    consumers[0].take(queue);
+  }
+  for (sim::thread& each : threads) {
+    each.join();
+  }
+  while (!queue.empty()) {
+    consumers[2].take(queue);
+  }
+  sim::check(consumers[0].count + consumers[1].count + consumers[2].count == nodes[0] + nodes[1], "each comes once");
+}
+
+TEST(low_lock_queue, takes_each_once_and_in_order) {
+  expect_passes([] { low_lock({1, 0}, {2, 0}); }, whole);
+  expect_passes([] { low_lock({1, 1}, {1, 0}); }, whole);
+}
+TEST(low_lock_queue, hands_over_what_was_written) {
+  expect_passes([] { low_lock({2, 1}, {2, 0}); }, {.stale_reads = true});
+}
+TEST(low_lock_queue, of_two_consumers) {
+  expect_passes([] { low_lock({2, 1}, {2, 2}); }, {.preemptions = 3});
+}
+TEST(low_lock_queue, of_two_consumers_where_words_are_old) {
+  expect_passes([] { low_lock({1, 1}, {1, 1}); }, {.stale_reads = true});
 }
 
 // ---- the stealable queue ------------------------------------------------------------------------------------------
