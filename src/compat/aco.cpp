@@ -76,7 +76,7 @@ bool is_active(const aco_t* co) noexcept {
 /// Whether coroutines share the control words.
 enum class environment : bool { shared, own };
 
-/// Returns the state of whoever switches back.
+/// Returns the state of the coroutine that switches back.
 template <environment env>
 PIRN_ALWAYS_INLINE void** enter(void** state, void* const* to) noexcept {
   return env == environment::own ? pirn_aco_enter_own(state, to) : pirn_aco_enter(state, to);
@@ -90,15 +90,28 @@ PIRN_ALWAYS_INLINE void leave(void** state, void* const* to) noexcept {
 /// otherwise the place would be computed without a branch, and so wait after all.
 void** state_of(aco_t* co) noexcept { return co->main_co == nullptr ? here.main : co->reg; }
 
+/// Its frames and registers on its share stack, in bytes from `sp_of(co) - kept_words`.
+std::size_t bytes_on_stack(const aco_t* co) noexcept { return live_size(co) + kept_words * sizeof(word); }
+
 template <environment env>
 PIRN_NOINLINE void** switch_any(aco_t* from, aco_t* to) noexcept {
   if (watched()) {
+    if (to->main_co != nullptr) {
+      unpoison(sp_of(to) - kept_words, bytes_on_stack(to));
+    }
     sanitizer_state_of(from).leave(sanitizer_state_of(to), from->is_end != 0);
   }
   aco_gtls_co = to;
   void** const left = enter<env>(state_of(from), state_of(to));
   if (watched()) {
     sanitizer_state_of(from).arrive();
+    // No coroutine runs on the stack of one that has yielded. A pointer into it would find the frames of another one
+    // as soon as that is resumed; a coroutine that is alone there is never moved.
+    auto* const back = reinterpret_cast<aco_t*>(left);
+    if (left != here.main && back->main_co == from && back->share_stack->owner == back &&
+        counted(back->share_stack).coroutines > 1) {
+      poison(sp_of(back) - kept_words, bytes_on_stack(back));
+    }
   }
   return left;
 }
@@ -321,6 +334,7 @@ PIRN_EXPORT void aco_share_stack_destroy(aco_share_stack_t* sstk) {
         "aco_share_stack_destroy: null, a share stack that has been destroyed, or one on which a coroutine runs or "
         "waits for another that it has resumed");
   }
+  unpoison(sstk->ptr, sstk->sz);
   remove_roots(sstk->ptr, sstk->sz);
   if (sstk->guard_page_enabled != 0) {
     munmap(sstk->real_ptr, sstk->real_sz);

@@ -8,6 +8,7 @@ extern "C" {
 void __sanitizer_print_stack_trace() __attribute__((weak));  // in all of them
 void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom, std::size_t size) __attribute__((weak));
 void __sanitizer_finish_switch_fiber(void* fake_stack, const void** bottom, std::size_t* size) __attribute__((weak));
+void __asan_poison_memory_region(const volatile void* from, std::size_t size) __attribute__((weak));
 void __asan_unpoison_memory_region(const volatile void* from, std::size_t size) __attribute__((weak));
 void __lsan_register_root_region(const void* from, std::size_t size) __attribute__((weak));
 void __lsan_unregister_root_region(const void* from, std::size_t size) __attribute__((weak));
@@ -24,6 +25,12 @@ inline bool has_tsan() noexcept { return &__tsan_switch_to_fiber != nullptr; }
 /// Whether there is a sanitizer to notify.
 inline bool watched() noexcept { return &__sanitizer_print_stack_trace != nullptr; }
 
+/// Makes frames inaccessible until they are unpoisoned.
+inline void poison(const void* from, std::size_t size) noexcept {
+  if (&__asan_poison_memory_region != nullptr) {
+    __asan_poison_memory_region(from, size);
+  }
+}
 /// Clears the red zones of frames that are about to leave a stack: frames of other coroutines follow.
 inline void unpoison(const void* from, std::size_t size) noexcept {
   if (&__asan_unpoison_memory_region != nullptr) {

@@ -461,7 +461,7 @@ static void switches(void) {
   aco_yield();
   CHECK(acosw(self, main_co) == second_main);
   CHECK(acosw(self, beside) == beside);
-  CHECK(acosw(self, main_co) == main_co);
+  CHECK(acosw(self, second_main) == main_co);
   aco_exit();
 }
 static void switches_beside(void) {

@@ -13,8 +13,11 @@
 extern "C" {
 #endif
 extern void* __libc_malloc(size_t size);
+extern void* __libc_calloc(size_t count, size_t size);
 static size_t refused_from = (size_t)-1;
 void* malloc(size_t size) { return size >= refused_from ? NULL : __libc_malloc(size); }
+/* A compiler makes one call of a malloc and the zeros behind it. */
+void* calloc(size_t count, size_t size) { return count * size >= refused_from ? NULL : __libc_calloc(count, size); }
 #ifdef __cplusplus
 }
 #endif
