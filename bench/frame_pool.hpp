@@ -1,5 +1,6 @@
 // Memory for the frames of C++20 coroutines that is kept and reused, as an expert would write it for frequent frames:
-// malloc would be a third of the time.
+// malloc would be a third of the time. With BENCH_FRAMES_FROM_MALLOC it is malloc, for every frame: neither is one put
+// into that of its awaiter.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,9 @@
 
 namespace bench {
 
+#if defined(BENCH_FRAMES_FROM_MALLOC)
+class frame_pool {};
+#else
 /// A base of promise types. A list of unused frames for each size, for one thread.
 class frame_pool {
  public:
@@ -40,5 +44,6 @@ class frame_pool {
   static constexpr std::size_t lists = 16;
   static inline unused* free_[lists] = {};
 };
+#endif
 
 }  // namespace bench

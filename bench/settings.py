@@ -36,7 +36,8 @@ def ring(scale: str) -> list[Setting]:
     else:
         chosen = [(n, count, 0, 1) for n in cycles for count in ((16, 800) if scale == "quick" else counts)]
         if scale == "normal":
-            chosen += [(8, 800_000, 0, 1), (8, 8_000_000, 0, 1), (8, 800, 1000, 1), (8, 800, 10_000, 1), (8, 800, 0, 2)]
+            chosen += [(n, count, 0, 1) for n in cycles for count in (800_000, 8_000_000)]
+            chosen += [(n, 800, extra, workers) for n in cycles for extra, workers in ((1000, 1), (10_000, 1), (0, 2))]
     share = 20 if scale == "quick" else 1
 
     def setting(n, count, extra, workers) -> Setting:
@@ -86,10 +87,17 @@ def memory(scale: str) -> list[Setting]:
     return [Setting({"UNITS": units}) for units in ((100_000,) if scale == "quick" else (1_000_000, 10_000_000))]
 
 
+def callbacks(scale: str) -> list[Setting]:
+    """Returns settings of the bytes of a stack, other than the usual one for programs that make a stack for each
+    request."""
+    sizes = () if scale == "quick" else (8 << 10, 16 << 10, 256 << 10)
+    return [Setting({}), *(Setting({"STACK": size}, only=("pirn-new", "ucontext-new")) for size in sizes)]
+
+
 def threadring(scale: str) -> list[Setting]:
     """Returns settings of processes in the ring; 503 is the classic number, and for the largest number pirn's fibers
     take 4 GB."""
-    counts = {"quick": (10, 503), "normal": (10, 503, 10_000, 100_000),
+    counts = {"quick": (10, 503), "normal": (10, 503, 10_000, 100_000, 800_000),
               "sweep": (10, 100, 503, 1000, 10_000, 100_000, 800_000)}[scale]
     return [Setting({"PROCESSES": count}) for count in counts]
 
@@ -197,7 +205,7 @@ def file(scale: str) -> list[Setting]:
 
 SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "udp": udp, "idle-connections": idle_connections, "file": file,
           "yield": configured, "spawn": configured,
-          "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
+          "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "callbacks": callbacks, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
           "wake-latency": two_workers, "trim": trim, "fib40": fib40, "skynet": forks(),
           "nqueens": forks("QUEENS", 9, 12), "matmul": forks("MATRIX", 256, 1024), "aco": aco, "memory": memory}

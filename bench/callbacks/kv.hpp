@@ -37,6 +37,7 @@ class storage {
 };
 
 /// How many keys a scan visits.
+inline constexpr std::uint64_t usual_stack = 65536;
 inline constexpr unsigned scan_length = 4;
 inline constexpr std::size_t value_size = 100;
 using value_text = std::array<char, value_size>;
@@ -276,8 +277,13 @@ void callbacks_rows(const char* impl, server<Waiter>& of, Begin&& begin, const c
       },
       incoming::count);
   of.check_sets();
-  row("callbacks", impl, R"({"phase":"steady"})", "/s", 1e9 / steady, note);
-  row("callbacks", impl, R"({"phase":"warm-up"})", "/s", 1e9 / warming_up, note);
+  const std::uint64_t stack = input("STACK");
+  const auto row_of = [&](const char* phase, double ns) {
+    const std::string of = stack != usual_stack ? R"(,"stack":)" + std::to_string(stack) : "";
+    row("callbacks", impl, R"({"phase":")" + std::string(phase) + '"' + of + "}", "/s", 1e9 / ns, note);
+  };
+  row_of("steady", steady);
+  row_of("warm-up", warming_up);
 }
 
 }  // namespace bench

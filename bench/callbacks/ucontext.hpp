@@ -4,14 +4,15 @@
 #include <ucontext.h>
 
 #include "serve.hpp"
+#include "stack_memory.hpp"
 
 namespace bench {
 
-/// A coroutine for requests, on a stack from malloc. It calls `serve_all(self)` each time it is begun.
+/// A coroutine for requests, on a stack from the heap. It calls `serve_all(self)` each time it is begun.
 class ucoroutine {
  public:
   ucoroutine(server<ucoroutine>& of, void (*serve_all)(ucoroutine&))
-      : of(of), serve_all_(serve_all), stack_(std::malloc(input("STACK"))) {
+      : of(of), serve_all_(serve_all), stack_(stack_memory(input("STACK"))) {
     check(stack_ != nullptr, "there is memory for a stack");
     getcontext(&self_);
     self_.uc_stack.ss_sp = stack_;

@@ -33,10 +33,11 @@ inline bool ready = false;
 enum class start : std::uint8_t {
   lazily,       ///< when it is awaited: control goes straight to it
   immediately,  ///< when it is called: an awaiter suspends only if it has not ended by then
+  scheduled,    ///< when the queue comes to it, as its awaiter does after its end: each goes through the scheduler
 };
 
 // Puts the frame of a coroutine that is awaited at once into the frame of its awaiter.
-#if __has_cpp_attribute(clang::coro_await_elidable)
+#if __has_cpp_attribute(clang::coro_await_elidable) && !defined(BENCH_FRAMES_FROM_MALLOC)
 #define BENCH_FRAME_IN_FRAME clang::coro_await_elidable
 #else
 #define BENCH_FRAME_IN_FRAME
@@ -52,17 +53,24 @@ class [[nodiscard, BENCH_FRAME_IN_FRAME]] task {
 
     task get_return_object() noexcept { return task(std::coroutine_handle<promise_type>::from_promise(*this)); }
     static auto initial_suspend() noexcept {
-      if constexpr (When == start::lazily) {
-        return std::suspend_always{};
-      } else {
+      if constexpr (When == start::immediately) {
         return std::suspend_never{};
+      } else {
+        return std::suspend_always{};
       }
     }
     static auto final_suspend() noexcept {
       struct back {
         static bool await_ready() noexcept { return false; }
         static std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> self) noexcept {
-          return self.promise().awaiting;
+          const std::coroutine_handle<> awaiting = self.promise().awaiting;
+          if constexpr (When == start::scheduled) {
+            if (awaiting != std::noop_coroutine()) {
+              queue.push(awaiting);
+            }
+            return std::noop_coroutine();
+          }
+          return awaiting;
         }
         static void await_resume() noexcept {}
       };
@@ -85,6 +93,8 @@ class [[nodiscard, BENCH_FRAME_IN_FRAME]] task {
     self_.promise().awaiting = awaiting;
     if constexpr (When == start::lazily) {
       return std::coroutine_handle<>(self_);
+    } else if constexpr (When == start::scheduled) {
+      queue.push(self_);
     }
   }
   [[nodiscard]] std::size_t await_resume() const noexcept { return self_.promise().value; }
@@ -98,7 +108,8 @@ class [[nodiscard, BENCH_FRAME_IN_FRAME]] task {
 };
 
 /// The readiness wait: the coroutine queues behind all ready ones. A coroutine that runs because it was called must
-/// then return to its caller; else the first ready one runs at once.
+/// then return to its caller, one that runs because it was scheduled to the scheduler; else the first ready one runs at
+/// once.
 template <start When>
 struct wait_for_ready {
   static bool await_ready() noexcept { return ready; }
@@ -138,7 +149,7 @@ void send_all(std::vector<sink>& sinks, const payload& whole) {
   std::vector<task<When>> senders;
   for (sink& to : sinks) {
     senders.push_back(sender<When>(to, whole));
-    if (When == start::lazily) {
+    if (When != start::immediately) {
       queue.push(senders.back().handle());
     }
   }
