@@ -36,14 +36,10 @@ runtime_options completed(runtime_options options) {
 std::size_t describe_fiber(const void* limit, const void* /*top*/, const void* /*fault*/, char* buffer,
                            std::size_t size) noexcept {
   const worker* const w = current_worker();
-  if (w == nullptr) {
+  if (w == nullptr || !w->queue.runs_fiber()) {
     return 0;
   }
-  const run_node* const node = w->queue.running();
-  if (node == w->queue.scheduler()) {
-    return 0;
-  }
-  const auto* const f = static_cast<const fiber_control*>(node);
+  const fiber_control* const f = running_fiber(w);
   if (!f->has_on_stack(limit) && !w->forks.open.on_stack(limit)) {
     return 0;
   }
