@@ -217,7 +217,7 @@ void worker::run_tick(platform::time_point now) noexcept {
   budget.refill(static_cast<unsigned>(tick_budget_));
   limit_budget_for_stealable();
   resume_next();
-  if constexpr (!platform::exploring) {  // there a search of its own finds deadlocks
+  if constexpr (!platform::exploring) {  // there the explorer finds deadlocks
     probe.tick_ended(owner.deadlocks.round_after_tick());
   }
   counters.switches.store(counters.switches.load(platform::memory_order_relaxed) + budget.consumed(),
