@@ -8,6 +8,7 @@ from pathlib import Path
 
 import plot
 import report
+import reproduction
 from records import DOCS, Record, Records
 from rivals import ROOT, WORKLOADS
 
@@ -65,6 +66,15 @@ DECIDING = [
      [("requests/s", "http-hello", {"connections": 100, "measure": "throughput"}, "requests/s"),
       ("p99, ns", "http-hello", {"connections": 100, "measure": "p99"}, "ns")]),
 ]
+# What else rivals win at times, beside the columns above.
+CONTESTED = [("threads, 2 workers", "threads", {"workers": 2}, "ns"), ("condvar, 2 workers", "condvar", {"workers": 2}, "ns"),
+             ("queue, 4 pairs, 2 workers", "queue", {"pairs": 4, "workers": 2}, "ns"), ("fib, 2 workers", "fib", {"workers": 2}, "ns"),
+             ("sort, 2 workers", "sort", {"workers": 2}, "ns"),
+             *((f"ring, cycles of {n}, {count:,} coroutines", "ring", {"N": n, "coroutines": count, "D": 0, "P": 1}, "op/s")
+               for n in (2, 8) for count in (80, 80_000)),
+             *((f"a million sleeps: {op}", "timers", {"op": op}, "ns") for op in ("insert", "cancel", "fire"))]
+# What is no other library, but the same work without one.
+BARE = ("loop", "serial", "bare", "limit", "fio")
 # The rows and columns of README.md's table.
 README_ROWS = {"pirn": "**pirn**", "corosensei": "corosensei, no scheduler", "boost-fiber": "Boost.Fiber", "tokio": "tokio", "go": "Go",
                "pthread": "OS threads", "nginx": "nginx"}
@@ -154,12 +164,27 @@ def readme_table(records: Records) -> str:
     return heading + "".join(f"| {' '.join(line.split())} |\n" for line in lines)
 
 
+def losses(records: Records) -> str:
+    """Returns a table of what another program does better than the best form of pirn."""
+    columns = [(f"{title}: {heading}", *of) for title, _, group in DECIDING for heading, *of in group] + CONTESTED
+    lines = []
+    for heading, workload, params, unit in columns:
+        values = column(records.best([workload]), workload, params, unit)
+        ours = [(value, impl) for impl, value in values.items() if impl.startswith("pirn") and impl != "pirn-limit"]
+        others = [(value, impl) for impl, value in values.items() if not impl.startswith(("pirn", *BARE))]
+        best = max if unit.endswith("/s") else min
+        if ours and others and best(best(ours), best(others)) not in ours:
+            (own, impl), (other, rival) = best(ours), best(others)
+            lines.append([heading, f"{rival} {report.in_short(other, unit)}", f"{impl} {report.in_short(own, unit)}", unit])
+    return markdown("Others are faster here:", ["", "the best of them", "the best of pirn", ""], lines) if lines else ""
+
+
 def with_table(readme: str, records: Records) -> str:
     """Returns README.md with today's table between its marks; raises a ValueError if the marks are missing."""
     begin, end = (readme.find(mark) for mark in README_MARKS)
     if begin < 0 or end < begin:
         raise ValueError(f"README.md lacks the lines {README_MARKS[0].strip()} and {README_MARKS[1].strip()}")
-    return readme[:begin + len(README_MARKS[0])] + readme_table(records) + readme[end:]
+    return readme[:begin + len(README_MARKS[0])] + readme_table(records) + "\n" + losses(records) + readme[end:]
 
 
 def figures(record: Record, workload: str) -> list[str]:
@@ -187,6 +212,7 @@ def workload_page(records: Records, workload: str, pictures=()) -> str:
              "See [all workloads](index.md).\n"]
     parts += [f"![{name}](plots/{name}.svg)\n" for name in pictures]
     parts += figures(newest, workload)
+    parts.append(f"## What the sources had\n\n{reproduction.sentences(newest, workload)}")
     for record in others:
         parts += [f"## On {records.name(record)}\n\n{record.when(workload)}\n", *figures(record, workload)]
     return "\n".join(parts)
@@ -210,8 +236,9 @@ def write_pages(records: Records, folder: Path, pictures=()) -> None:
 
 
 def write_docs(records: Records) -> None:
-    """Writes docs/performance.md and the table of README.md."""
+    """Writes docs/performance.md, docs/reproduction.md and the tables of README.md."""
     (DOCS / "performance.md").write_text(summary(records))
+    (DOCS / "reproduction.md").write_text(reproduction.page(records, machine_list(records)))
     readme = ROOT / "README.md"
     readme.write_text(with_table(readme.read_text(), records))
 

@@ -113,10 +113,20 @@ class PageTest(unittest.TestCase):
         made = page.with_table(old, records.Records([record]))
         self.assertTrue(made.startswith("before\n") and made.endswith("after\n"))
         self.assertIn("| **pirn** | **1.2** | | |", made)
+        self.assertNotIn("Others", made, "there are none")
         self.assertNotIn("stale", made)
         self.assertEqual(page.with_table(made, records.Records([record])), made)
         with self.assertRaisesRegex(ValueError, "figures of docs"):
             page.with_table("no marks\n", records.Records([record]))
+
+    def test_the_readme_shows_what_others_win(self):
+        record = records.Record(HERE)
+        record.take("yield", results("yield", 3.0, tokio=2.5, go=2.0, loop=0.5, **{"pirn-co": 1.5}))
+        made = page.losses(records.Records([record]))
+        self.assertEqual(made, "", "a form of pirn, or no library, is the best")
+        record.take("yield", results("yield", 3.0, tokio=2.5, go=2.0, **{"pirn-limit": 0.5}))
+        made = page.losses(records.Records([record]))
+        self.assertIn("| Switching and starting: yield | go 2.00 | pirn 3.00 | ns |", made)
 
     def test_does_not_mix_machines(self):
         kept = records.Records.read(self.path)

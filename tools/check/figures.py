@@ -1,4 +1,4 @@
-"""docs/performance.md and the table of README.md show what docs/performance.json keeps."""
+"""docs/performance.md, docs/reproduction.md and the tables of README.md show what docs/performance.json keeps."""
 
 import sys
 from pathlib import Path
@@ -21,4 +21,6 @@ def figures(tree: Tree) -> list[str]:
         findings.append(str(error))
     if tree.text("docs/performance.md") != page.summary(records):
         findings.append("docs/performance.md: is not made of docs/performance.json; ./dev format makes it anew")
+    if tree.text("docs/reproduction.md") != page.reproduction.page(records, page.machine_list(records)):
+        findings.append("docs/reproduction.md: is not made of docs/performance.json and bench/sources.py; ./dev format makes it anew")
     return findings

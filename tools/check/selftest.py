@@ -215,12 +215,14 @@ def figures_are_compared(jobs: int) -> list[str]:
         for impl, median in (("pirn", 1.5), ("go", 60.0))]}})])
     findings = []
     for name, old, new, sound in [("README.md", "", "", True), ("README.md", "1.5", "1.4", False), ("README.md", "<!-- end", "<!-- END", False),
-                                  ("docs/performance.md", "60.00 (40.00)", "60.00 (41.00)", False)]:
+                                  ("docs/performance.md", "60.00 (40.00)", "60.00 (41.00)", False),
+                                  ("docs/reproduction.md", "not measured yet", "same sign", False)]:
         with tempfile.TemporaryDirectory() as scratch:
             (Path(scratch) / "docs").mkdir()
             records.write(Path(scratch) / "docs/performance.json")
             (Path(scratch) / "README.md").write_text(page.with_table("".join(page.README_MARKS), records))
             (Path(scratch) / "docs/performance.md").write_text(page.summary(records))
+            (Path(scratch) / "docs/reproduction.md").write_text(page.reproduction.page(records, page.machine_list(records)))
             file = Path(scratch) / name
             file.write_text(file.read_text().replace(old, new, 1))
             found = figures.figures(Tree(Path(scratch), jobs))
