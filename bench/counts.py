@@ -3,7 +3,8 @@ misses.
 
 Each program runs twice under cachegrind, untimed, with different numbers of operations. The difference between the two,
 divided by the difference in operations, excludes the start, the checks and the end of a program. The caches are those
-that the commands below describe, not the machine's, so that counts compare between machines.
+that the commands below describe, not the machine's, so that counts compare between machines. Where `perf` reads the
+counters of the processor, each program runs under it too, with more operations, and has a second row.
 """
 
 import json
@@ -19,6 +20,11 @@ TOOL = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", 
         "--LL=8388608,16,64"]
 KEYS = ("workload", "impl", "params", "per", "instructions", "branches", "mispredicted", "d1_misses")
 EVENTS = {"instructions": ("Ir",), "branches": ("Bc", "Bi"), "mispredicted": ("Bcm", "Bim"), "d1_misses": ("D1mr", "D1mw")}
+# The same of the processor, and its cycles.
+HARDWARE = {"instructions": "instructions:u", "branches": "branches:u", "mispredicted": "branch-misses:u",
+            "d1_misses": "L1-dcache-load-misses:u", "cycles": "cycles:u"}
+PERF = ["perf", "stat", "-x", ",", "-e", ",".join(HARDWARE.values())]
+TIMES_MORE = 100  # operations under perf, where a program runs at its full speed
 LIMIT_S = 300  # for one run
 
 
@@ -93,6 +99,50 @@ def count(program, case: Case, environment: dict, run=run) -> dict:
 def countable(program, folder: Path) -> bool:
     """Returns whether the language of a program lets cachegrind separate its work from that of its runtime."""
     return any((folder / program.workload / f"{program.impl}{suffix}").exists() for suffix in (".cpp", ".rs"))
+
+
+def without_hardware() -> str:
+    """Returns why the counters of the processor cannot be read, or an empty string."""
+    if not shutil.which(PERF[0]):
+        return "perf is not installed"
+    done = subprocess.run([*PERF, "true"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    try:
+        parse_perf(done.stderr)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def parse_perf(text: str) -> dict[str, int]:
+    """Returns the counts that `perf stat -x ,` printed, by the names of HARDWARE."""
+    found = {}
+    for line in text.splitlines():
+        fields = line.split(",")
+        if len(fields) > 2 and fields[0].isdigit():
+            found[fields[2]] = int(fields[0])
+    if missing := [event for event in HARDWARE.values() if event not in found]:
+        raise ValueError(f"perf does not count {missing[0]} on this machine")
+    return {name: found[event] for name, event in HARDWARE.items()}
+
+
+def run_perf(command: list[str], case: Case, operations: int, environment: dict) -> dict[str, int]:
+    """As `run`, by the counters of the processor."""
+    inputs = case.inputs | {"COUNT": operations, "COUNT_LOOP": case.loop}
+    environment = environment | {f"PIRN_BENCH_{name}": str(value) for name, value in inputs.items()}
+    done = subprocess.run([*PERF, *command, case.workload], capture_output=True, text=True, errors="replace", timeout=LIMIT_S,
+                          env=environment, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise RuntimeError(f"ended with {done.returncode} under perf")
+    return parse_perf(done.stderr)
+
+
+def count_hardware(program, case: Case, environment: dict, run=run_perf) -> dict:
+    """As `count`, with the cycles of an operation, by the counters of the processor."""
+    fewer, more = (TIMES_MORE * operations for operations in case.operations)
+    first, second = (run(program.command, case, operations, environment) for operations in (fewer, more))
+    each = {name: (second[name] - first[name]) / (more - fewer) for name in HARDWARE}
+    return {"workload": case.workload, "impl": program.impl, "params": case.params,
+            "per": f"{case.per} by the processor's counters"} | each
 
 
 def write(rows: list[dict], path: Path) -> None:

@@ -161,13 +161,18 @@ class Bench:
             self.skipped.append(f"counts: {reason}")
             say(f"skipped: counts: {reason}")
             return
+        ways = [counts.count]
+        if cases and (reason := counts.without_hardware()):
+            self.skipped.append(f"counters of the processor: {reason}")
+        else:
+            ways.append(counts.count_hardware)
         for case in cases:
             programs = [program for program in self.programs if program.workload == case.workload
                         and not program.skipped and counts.countable(program, rivals.HERE)]
             say(f"{case.workload}: counting, {len(programs)} programs")
             for program in programs:
                 try:
-                    self.counted.append(counts.count(program, case, self.environment))
+                    self.counted += [way(program, case, self.environment) for way in ways]
                 except (RuntimeError, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
                     self.drop_count(program, str(error))
 

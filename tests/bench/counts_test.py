@@ -35,6 +35,16 @@ EOF
 """
 
 
+# Stands for perf: 1000 cycles, and 3 for each operation; with BLIND it is one of a machine without counters.
+PERF = """#!/bin/sh
+count=${PIRN_BENCH_COUNT:-0}
+for event in instructions:u branches:u branch-misses:u L1-dcache-load-misses:u; do echo "$((7 * count)),,$event,1,100.00,," >&2; done
+cycles=$((1000 + 3 * count))
+[ -z "$BLIND" ] || cycles='<not supported>'
+echo "$cycles,,cycles:u,1,100.00,," >&2
+"""
+
+
 class CountsTest(unittest.TestCase):
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
@@ -43,6 +53,9 @@ class CountsTest(unittest.TestCase):
         tool = self.folder / "valgrind"
         tool.write_text(TOOL)
         tool.chmod(0o755)
+        perf = self.folder / "perf"
+        perf.write_text(PERF)
+        perf.chmod(0o755)
         for name in ("sum/pirn.cpp", "sum/pirn-frame.cpp", "sum/corosensei.rs", "sum/go.go", "sum/loop.cpp"):
             source = self.folder / name
             source.parent.mkdir(exist_ok=True)
@@ -58,6 +71,20 @@ class CountsTest(unittest.TestCase):
         self.assertEqual(tuple(row), counts.KEYS)
         self.assertEqual((row["instructions"], row["branches"], row["mispredicted"]), (40, 3, 0))
         self.assertAlmostEqual(row["d1_misses"], 0.75, delta=0.02)
+
+    def test_the_counters_of_the_processor_make_a_second_row_where_there_are_any(self):
+        program = rivals.Program("sum", "pirn", ["program"])
+        rows = [row for row in self.bench([program]).counted if row["params"] == {"form": "for"}]
+        self.assertEqual([row["per"] for row in rows], ["element", "element by the processor's counters"])
+        self.assertEqual((rows[1]["instructions"], rows[1]["cycles"]), (7, 3))
+        made = report.count_tables(rows)
+        self.assertNotIn("cycles", made[0][1])
+        self.assertEqual(made[1][1][-1], "cycles")
+        with mock.patch.dict(os.environ, {"BLIND": "1"}):
+            bench = self.bench([program])
+        self.assertEqual({row["per"] for row in bench.counted}, {"element"})
+        self.assertIn("counters of the processor: perf does not count cycles:u on this machine", bench.skipped)
+        self.assertFalse(bench.failed)
 
     def test_a_program_that_fails_shows_no_counts_and_fails_the_run_when_it_is_ours(self):
         for impl, failed in {"corosensei": False, "pirn": True, "pirn-frame": True}.items():
