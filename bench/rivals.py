@@ -1,7 +1,7 @@
 """Finds and builds the programs of the bench.
 
 A workload is a folder beside this file, an implementation is a file in it: C++ by the tree's CMake (preset bench), Go,
-Rust and Haskell by their own tools, shell and Erlang scripts unchanged. An implementation that cannot be built is
+Rust, Haskell and C# by their own tools, shell and Erlang scripts unchanged. An implementation that cannot be built is
 skipped with the reason.
 """
 
@@ -73,7 +73,7 @@ WORKLOADS = {
 # Workloads that have the implementations of another folder, beside those of their own if they have one.
 SHARED = {"unix": "echo", "idle-connections": "echo"}
 SCRIPTS = (".sh", ".escript")
-SUFFIXES = (".cpp", ".go", ".rs", ".hs", *SCRIPTS)
+SUFFIXES = (".cpp", ".go", ".rs", ".hs", ".cs", *SCRIPTS)
 
 
 @dataclass
@@ -167,7 +167,7 @@ def build(workloads, ours_only: bool = False) -> list[Program]:
     files = {key: path for key, path in sources(workloads).items() if not ours_only or is_ours(key[1])}
     reasons = _build_drivers(files)
     for suffixes, how in (((".cpp",), _build_cpp), ((".go",), _build_go), ((".rs",), _build_rust),
-                          ((".hs",), _build_haskell), (SCRIPTS, _build_script)):
+                          ((".hs",), _build_haskell), ((".cs",), _build_csharp), (SCRIPTS, _build_script)):
         chosen = {key: path for key, path in files.items() if path.suffix in suffixes}
         if chosen:
             failed = how(dict.fromkeys(chosen.values()))
@@ -176,7 +176,8 @@ def build(workloads, ours_only: bool = False) -> list[Program]:
     for (workload, impl), path in files.items():
         reason = reasons.get((workload, impl), "")
         program = path if path.suffix in SCRIPTS else binary(path)
-        programs.append(Program(workload, impl, [str(program)], skipped=reason))
+        command = ["mono", f"{program}.exe"] if path.suffix == ".cs" else [str(program)]
+        programs.append(Program(workload, impl, command, skipped=reason))
     return programs
 
 
@@ -277,6 +278,17 @@ def _build_haskell(files) -> dict:
         command = ["ghc", "-v0", "-O2", "-outputdir", str(BUILD / "ghc" / path.parent.name), "-o", str(target), str(path)]
         if reason := _run(command):
             reasons[path] = reason if reason.endswith("is not installed") else f"does not build: {reason}"
+    return reasons
+
+
+def _build_csharp(files) -> dict:
+    missing = [name for name in ("mcs", "mono") if not shutil.which(name)]
+    reasons = dict.fromkeys(files, f"{missing[0]} is not installed") if missing else {}
+    for path in files if not missing else ():
+        target = binary(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if reason := _run(["mcs", "-optimize+", f"-out:{target}.exe", str(path), str(HERE / "harness/harness.cs")]):
+            reasons[path] = f"does not build: {reason}"
     return reasons
 
 

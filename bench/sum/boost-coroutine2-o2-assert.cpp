@@ -1,0 +1,2 @@
+// Boost.Coroutine2 with -O2 and with assertions, a step of figure 1 of Li and others, "Stackful Coroutine Made Fast".
+#include "boost-coroutine2.cpp"
