@@ -9,7 +9,7 @@ import gains
 from rivals import WORKLOADS
 
 # The implementation by which the others of a workload are divided, where it is not pirn.
-BASES = {"hanoi": "callback", "client": "classic", "ring": "pirn-swap", "aco": "pirn-copy", "file": "pirn-epoll"}
+BASES = {"hanoi": "callback", "client": "classic", "ring": "pirn-swap", "aco": "pirn-copy", "file": "pirn-epoll", "store": "callback-epoll"}
 # Workloads measured at many values of a parameter: their tables have a column for each value.
 SERIES = {"hanoi": "disks"}
 
@@ -31,6 +31,7 @@ GRIDS = {
     "echo": OF_SERVERS,
     "unix": OF_SERVERS,
     "udp": OF_SERVERS,
+    "store": Grid(("connections",), panels=("measure",), x="connections"),
     "http-hello": Grid(("connections",), panels=("measure",), x="connections"),
     "file": Grid(("access", "depth"), ("bytes",), ("measure",), "depth", drawn={"access": ("direct",)}),
     "ring": Grid(("coroutines",), ("M",), ("N",), "coroutines", {"D": 0, "P": 1}),

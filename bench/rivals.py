@@ -31,6 +31,7 @@ WORKLOADS = {
     "http-hello": "GET /hello from a server on one core, over many connections in a closed loop; per second of its CPU time",
     "echo": "messages sent back by a server on one core, over many connections in a closed loop; per second of its CPU time",
     "unix": "as echo, over Unix sockets",
+    "store": "the key-value store of callbacks as a server, whose sets are on the disk before they are answered; per second of its CPU time",
     "udp": "datagrams sent back by a server on one core, 32 under way of each client; per second of its CPU time",
     "idle-connections": "bytes of memory for each idle connection of an echo server, of the process and of the kernel",
     "file": "reads of a file: 4 KiB at random, from the page cache or with O_DIRECT; 1 MiB one after the other; beside others",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 # The workloads, and the program that loads their servers.
-DRIVERS = {"echo": "stream_driver", "unix": "stream_driver", "http-hello": "stream_driver", "udp": "datagram_driver",
+DRIVERS = {"echo": "stream_driver", "unix": "stream_driver", "http-hello": "stream_driver", "store": "stream_driver", "udp": "datagram_driver",
            "idle-connections": "idle_connections.py"}
 LIMIT_S = 300  # for the load of one round
 PATIENCE_S = 30  # for a server to start, and for an answer before the measured ones
@@ -35,7 +35,7 @@ def measure(workload, command, setting, pin, cores, seconds, environment, progra
         with started(command, address, pin(cores[-1]), environment) as server:
             wait_for(server, _sends_back if workload == "udp" else _accepts, address)
             load = _load(workload, address, params, server.pid, seconds, programs)
-            done = subprocess.run(load, capture_output=True, text=True, preexec_fn=_with_descriptors(pin(cores[0])),
+            done = subprocess.run(load, env=environment, capture_output=True, text=True, preexec_fn=_with_descriptors(pin(cores[0])),
                                   timeout=LIMIT_S)
             if done.returncode != 0:
                 reason = (done.stderr.strip() or "the driver ended").splitlines()[-1][:200]
@@ -53,6 +53,8 @@ def _load(workload, address, params, server, seconds, programs) -> list[str]:
     if workload == "http-hello":
         answer = _answer(address)
         return [*load, str(len(answer)), REQUEST, "HTTP/1.1 200 "]
+    if workload == "store":
+        return [*load, "store"]
     return [*load, str(params["bytes"])]
 
 

@@ -203,14 +203,14 @@ def file(scale: str) -> list[Setting]:
             for access, depth, size in chosen]
 
 
-SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "udp": udp, "idle-connections": idle_connections, "file": file,
+SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "udp": udp, "store": http_hello, "idle-connections": idle_connections, "file": file,
           "yield": configured, "spawn": configured,
           "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "callbacks": callbacks, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
           "wake-latency": two_workers, "trim": trim, "fib40": fib40, "skynet": forks(),
           "nqueens": forks("QUEENS", 9, 12), "matmul": forks("MATRIX", 256, 1024), "aco": aco, "memory": memory}
 # The rounds without --rounds: of the workloads in SWEEPS, and of the others. Memory and state are the same every time.
-SWEPT_ROUNDS, ROUNDS = {"echo": 3, "unix": 3, "udp": 3, "idle-connections": 1, "file": 3, "ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "spread-counts": 1, "trim": 3, "idle": 3,
+SWEPT_ROUNDS, ROUNDS = {"echo": 3, "store": 3, "unix": 3, "udp": 3, "idle-connections": 1, "file": 3, "ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "spread-counts": 1, "trim": 3, "idle": 3,
                         "fib40": 1, "matmul": 3}, 9
 
 

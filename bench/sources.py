@@ -215,7 +215,7 @@ CLAIMS = [claim for name, rows in zip(SOURCES, (_SWAPSTACK, _STACKFUL, _LIBACO, 
 
 # Workloads that none of the sources has, with the reason why we do.
 OURS = {
-    "http-hello": "a server is what most fibers are for", "echo": "the path of a byte alone", "unix": "the same without TCP",
+    "store": "callbacks with a real disk and real sockets", "http-hello": "a server is what most fibers are for", "echo": "the path of a byte alone", "unix": "the same without TCP",
     "udp": "datagrams have costs of their own", "idle-connections": "memory decides how many clients a server has",
     "file": "reads of files block threads", "million": "a stack for each fiber is memory", "spawn": "users start fibers",
     "tree-walk": "a recursion that yields, over data that does not fit the cache", "coro-spawn": "a coroutine's whole life",

@@ -9,6 +9,7 @@ import sys
 import threading
 import unittest
 from pathlib import Path
+from unittest import mock
 
 BODY = b"\r\n\r\nHello, world!\n"
 REQUEST = "GET /hello HTTP/1.1\r\n\r\n"
@@ -40,6 +41,15 @@ def serve_datagrams(server: socket.socket, answer) -> None:
             count += 1
             if (made := answer(message, count)) is not None:
                 server.sendto(made, sender)
+
+
+def of_store(message: bytes, count: int) -> bytes:
+    """Answers a request of the workload `store`, whose values never change."""
+    command, key = message.split()[:2]
+    if command == b"set":
+        return b"STORED\r\n"
+    keys = [b"k%07d" % (int(key[1:]) + i) for i in range(4 if command == b"scan" else 1)]
+    return b"".join(b"VALUE %s 0 100\r\n%s\r\n" % (each, each.rjust(100, b".")) for each in keys) + b"END\r\n"
 
 
 def same(message: bytes, count: int) -> bytes:
@@ -83,6 +93,12 @@ class DriversTest(unittest.TestCase):
     def test_answers_to_a_request_are_measured(self):
         answer = b"HTTP/1.1 200 OK" + BODY
         self.assert_rows(self.drive("stream_driver", lambda message, count: answer, str(len(answer)), REQUEST, "HTTP/1.1 200 "))
+
+    def test_the_mix_of_the_store_is_measured_and_a_value_of_another_key_is_none(self):
+        with mock.patch.dict(os.environ, {"PIRN_BENCH_KEYS": "100"}):
+            self.assert_rows(self.drive("stream_driver", of_store, "store"))
+            self.assert_fails("no answer", "stream_driver",
+                              lambda message, count: of_store(message, count).replace(b"....k", b"...kk"), "store")
 
     def test_wrong_bytes_a_long_answer_and_the_end_of_a_connection_are_no_figures(self):
         self.assert_fails("no answer", "stream_driver",
