@@ -43,18 +43,32 @@
 #endif
 #endif
 
-// PIRN_NONE marks a function that switches: a call of it preserves no register but sp and fp. It is empty where the
-// compiler lacks the convention, and under ASan, which cannot realign such a frame (x86).
+// PIRN_NONE marks a function that switches: a call of it preserves no register but sp and fp. PIRN_ASIDE marks a
+// function that is called off a fast path: it preserves all general registers but one, so the fast path saves none for
+// it. Each is empty where the compiler lacks its convention, and under ASan, which cannot realign a frame of
+// preserve_none (x86).
+//
+// The name of the build tells the conventions apart: `none` is clang with both, `gnone` is gcc 15 and later with
+// preserve_none alone, `plain` is a compiler without. Neither compiler documents which registers the other's
+// preserve_none functions keep, so their objects do not link. tests/abi/convention.py probes the registers.
 #if defined(__has_attribute) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(PIRN_ASAN)
-#if __has_attribute(preserve_none) && __has_attribute(preserve_most)
+#if __has_attribute(preserve_none)
 #define PIRN_NONE __attribute__((preserve_none))
 #define PIRN_HAS_NONE 1
+#if !defined(__clang__)
+#define PIRN_ABI_CONVENTION gnone
+#else
 #define PIRN_ABI_CONVENTION none
+#define PIRN_ASIDE __attribute__((preserve_most))
+#endif
 #endif
 #endif
 #ifndef PIRN_NONE
 #define PIRN_NONE
 #define PIRN_ABI_CONVENTION plain
+#endif
+#ifndef PIRN_ASIDE
+#define PIRN_ASIDE
 #endif
 
 #if defined(PIRN_ASAN)
@@ -96,14 +110,6 @@
 #define PIRN_ABI_NAMESPACE_END }
 /// `PIRN_ABI` as a string literal. It becomes part of the names of symbols that are not mangled.
 #define PIRN_ABI_NAME PIRN_ABI_TEXT(PIRN_ABI)
-
-// PIRN_ASIDE marks a function that is called off a fast path. It preserves all general registers but one, so the fast
-// path saves none for it. It is empty where the compiler lacks the convention.
-#if defined(PIRN_HAS_NONE)
-#define PIRN_ASIDE __attribute__((preserve_most))
-#else
-#define PIRN_ASIDE
-#endif
 
 // Always inlined, and not instrumented: calls of the instrumentation would stand in the middle of a switch.
 #define PIRN_ALWAYS_INLINE inline __attribute__((always_inline, no_instrument_function))
