@@ -98,7 +98,7 @@ def count(program, case: Case, environment: dict, run=run) -> dict:
 
 def countable(program, folder: Path) -> bool:
     """Returns whether the language of a program lets cachegrind separate its work from that of its runtime."""
-    return any((folder / program.workload / f"{program.impl}{suffix}").exists() for suffix in (".cpp", ".rs"))
+    return any((folder / program.workload / f"{program.source or program.impl}{suffix}").exists() for suffix in (".cpp", ".rs"))
 
 
 def without_hardware() -> str:

@@ -1,4 +1,8 @@
-"""The gains of the workload `client` over classic switches, next to a paper's figures for its own clients."""
+"""The gains of the workload `client` over classic switches, next to a paper's figures for its own clients.
+
+What gcc compiled is compared with the classic switch as gcc compiles it."""
+
+import itertools
 
 BASE = "classic"
 # In percent of the requests per second, for answers of 1 MB: Li and others, "Stackful Coroutine Made Fast", figure 16.
@@ -18,12 +22,13 @@ def _by_setting(rows: list[dict]) -> dict[tuple[str, int], dict[str, dict]]:
 
 def _table(title: str, rows: list[dict], gain, decimals: int) -> list[tuple[str, list[str], list[list[str]]]]:
     lines = []
-    for (protocol, size), impls in _by_setting(rows).items():
-        if BASE not in impls:
+    for ((protocol, size), impls), compiler in itertools.product(_by_setting(rows).items(), ("", "-gcc")):
+        base = impls.get(BASE + compiler)
+        if not base:
             continue
-        line = [f"{protocol}, {size} bytes"]
+        line = [f"{protocol}, {size} bytes{compiler.replace('-', ', ')}"]
         for impl in IMPLS:
-            line += [f"{gain(impls[BASE], impls[impl]):+.{decimals}f} %" if impl in impls else "-",
+            line += [f"{gain(base, impls[impl + compiler]):+.{decimals}f} %" if impl + compiler in impls else "-",
                      f"{PAPER[protocol, impl]:+} %"]
         lines.append(line)
     heading = ["answers"] + [cell for impl in IMPLS for cell in (impl, "the paper's, 1 MB")]

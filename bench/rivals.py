@@ -23,6 +23,11 @@ RIVALS = BUILD / "rivals"
 # compare both.
 OWN_WORDS_BUILD = BUILD.with_name(f"{BUILD.name}-own-words")
 WITH_OWN_WORDS = ("aco",)
+# As BUILD, but by gcc, for rows that show what its users get. They are named as the others, with -gcc.
+GCC = "g++-12"
+GCC_BUILD = BUILD.with_name(f"{BUILD.name}-gcc")
+WITH_GCC = {"yield": ("pirn", "pirn-co"), "spawn": ("pirn",), "sum": ("pirn", "pirn-frame", "pirn-foreach"),
+            "hanoi": ("pirn", "pirn-frame", "pirn-foreach"), "client": ("classic", "pirn-attribute")}
 
 WORKLOADS = {
     "switch": "one switch between two contexts that run different functions",
@@ -86,6 +91,8 @@ class Program:
     command: list[str] = field(default_factory=list)
     skipped: str = ""  # the reason, when it cannot run
     outside: bool = False  # from --rivals
+    note: str = ""  # what its rows say of it beside what the program says
+    source: str = ""  # the implementation of which it is a build, where that has another name
     revision: str = ""  # what an outside program was built of
     shown: set[str] = field(default_factory=set)  # the names of its rows
     beyond: set[str] = field(default_factory=set)  # the settings that it does not support
@@ -179,7 +186,24 @@ def build(workloads, ours_only: bool = False) -> list[Program]:
         program = path if path.suffix in SCRIPTS else binary(path)
         command = ["mono", f"{program}.exe"] if path.suffix == ".cs" else [str(program)]
         programs.append(Program(workload, impl, command, skipped=reason))
-    return programs
+    return programs + ([] if ours_only else _build_by_gcc(files))
+
+
+def _build_by_gcc(files) -> list[Program]:
+    """Builds the programs of WITH_GCC among these files. Programs of the compiler's plugin, of C and of other libraries
+    are not among them."""
+    chosen = {(workload, impl): path for (workload, impl), path in files.items() if impl in WITH_GCC.get(workload, ())}
+    if not chosen:
+        return []
+    if not shutil.which(GCC):
+        reasons = dict.fromkeys(chosen.values(), f"{GCC} is not installed")
+    elif reason := _configure(GCC_BUILD, f"-DCMAKE_CXX_COMPILER={GCC}", "-DPIRN_PLUGIN=OFF", "-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF",
+                              "-DCMAKE_EXE_LINKER_FLAGS=", "-DCMAKE_SHARED_LINKER_FLAGS="):
+        reasons = dict.fromkeys(chosen.values(), f"CMake: {reason}")
+    else:
+        reasons = _build_cpp_targets(list(chosen.values()), GCC_BUILD)
+    return [Program(workload, f"{impl}-gcc", [str(binary(path, GCC_BUILD))], skipped=reasons.get(path, ""), note=f"by {GCC}",
+                    source=impl) for (workload, impl), path in chosen.items()]
 
 
 def _run(command, **options):
@@ -228,13 +252,18 @@ def _build_cpp(files) -> dict:
     both = [path for path in files if path.parent.name in WITH_OWN_WORDS]
     if reason := _configure() or (both and _configure(OWN_WORDS_BUILD, "-DPIRN_KEEP_FP_WORDS=ON")):
         return {path: f"CMake: {reason}" for path in files}
+    reasons = _build_cpp_targets(files)
+    return reasons | _build_cpp_targets([path for path in both if path not in reasons], OWN_WORDS_BUILD)
+
+
+def _build_cpp_targets(files, folder: Path = BUILD) -> dict:
+    """Builds the programs of these files in a folder that CMake has configured."""
     reasons = {}
     for path in files:
-        note = binary(path).with_name(f"{path.stem}.skipped")
+        note = binary(path, folder).with_name(f"{path.stem}.skipped")
         if note.exists():
             reasons[path] = note.read_text()
-    failed = _build_targets([_cmake_target(path) for path in files if path not in reasons])
-    failed |= _build_targets([_cmake_target(path) for path in both if path not in reasons], OWN_WORDS_BUILD)
+    failed = _build_targets([_cmake_target(path) for path in files if path not in reasons], folder)
     for path in files:
         if _cmake_target(path) in failed:
             reasons[path] = f"does not build: {failed[_cmake_target(path)]}"

@@ -199,6 +199,8 @@ class Bench:
                 impl = row["impl"] if program.outside else program.impl
                 if program.outside and (program.workload, impl) in self._ours:
                     raise ValueError(f"it calls itself {impl}, which is measured already")
+                if program.note:
+                    row = row | {"note": "; ".join(filter(None, (row.get("note"), program.note)))}
                 self.results.add(row, program.workload, impl)
                 program.shown.add(impl)
                 if program.outside:

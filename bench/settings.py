@@ -18,7 +18,7 @@ class Setting:
     only: tuple = ()  # the only implementations that support it, where most do not
 
     def suits(self, impl: str) -> bool:
-        impl = impl.partition("@")[0]  # pirn at an earlier revision supports the same
+        impl = impl.partition("@")[0].removesuffix("-gcc")  # pirn at an earlier revision, or by gcc, supports the same
         return impl not in self.without and (not self.only or impl in self.only)
 
     @property

@@ -32,6 +32,10 @@ class GainsTest(unittest.TestCase):
         self.assertEqual(gains.tables(rows("median", **{"pirn-plugin": 100})), [])
         self.assertEqual(gains.count_tables([{"workload": "sum"}]), [])
 
+    def test_what_gcc_compiled_is_compared_with_the_classic_switch_of_gcc(self):
+        ((_, _, lines),) = gains.tables(rows("median", **{"classic": 100, "classic-gcc": 220, "pirn-attribute-gcc": 200}))
+        self.assertEqual(lines[1], ["rpc, 100 bytes, gcc", "+10.0 %", "+26.2 %", "-", "+45.2 %"])
+
     def test_a_report_begins_with_them(self):
         results = report.Results()
         for impl, value in {"classic": 150.0, "pirn-plugin": 100.0}.items():

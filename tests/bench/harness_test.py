@@ -14,6 +14,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import report  # noqa: E402
+import counts  # noqa: E402
 import records  # noqa: E402
 import rivals  # noqa: E402
 import run  # noqa: E402
@@ -246,6 +247,25 @@ class HarnessTest(unittest.TestCase):
             impls = [impl for of, impl in files if of == workload]
             ours = [impl for impl in impls if rivals.is_ours(impl)]
             self.assertEqual(impls[:len(ours)], ours, "pirn's own come first")
+
+    def test_rows_of_gcc_are_of_programs_that_gcc_has_built(self):
+        commands = []
+        with mock.patch.multiple(rivals, GCC="python3", _run=lambda command, **_: commands.append(command) or (
+                "wrong" if "bench_client_classic" in command else "")):
+            programs = rivals._build_by_gcc(rivals.sources(["yield", "client", "switch"]))
+        self.assertEqual({(each.name, each.skipped) for each in programs},
+                         {("yield/pirn-gcc", ""), ("yield/pirn-co-gcc", ""), ("client/pirn-attribute-gcc", ""),
+                          ("client/classic-gcc", "does not build: wrong")})
+        self.assertIn("-DCMAKE_CXX_COMPILER=python3", commands[0])
+        for each in programs:
+            self.assertEqual(each.command, [str(rivals.GCC_BUILD / "rivals" / each.workload / each.source)])
+            self.assertTrue(settings.Setting(only=(each.source,)).suits(each.impl))
+            self.assertTrue(counts.countable(each, rivals.HERE))
+
+    def test_without_gcc_its_rows_are_skipped_with_the_reason(self):
+        with mock.patch.multiple(rivals, GCC="no-such-compiler"):
+            programs = rivals._build_by_gcc(rivals.sources(["spawn"]))
+        self.assertEqual([(each.impl, each.skipped) for each in programs], [("pirn-gcc", "no-such-compiler is not installed")])
 
     def test_workloads_that_share_a_folder_have_the_same_programs_which_are_built_once(self):
         asked = []
