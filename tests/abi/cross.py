@@ -205,14 +205,15 @@ class Workshop:
         self.compile(["-O2", "-fPIC", *FOR_C, f"-I{ROOT}/src", f"-I{ROOT}/compat"], [ROOT / "src" / "compat" / "aco.cpp"], self.compat_object, link=False)
 
     def c_api(self, level):
-        """Runs the C API's test program of C99, linked without a C++ runtime."""
+        """Runs the C API's test programs, of C99 and of C11 for the inlined switch, linked without a C++ runtime."""
         library, program = self.program(f"c_api{level}.o"), self.program(f"c_api{level}")
         self.compile([level, *FOR_C, f"-I{ROOT}/src"], [ROOT / "src" / "coro" / "c_api" / "c_api.cpp"], library, link=False)
-        call([*self.target.c_compiler(self.kind), "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fexceptions",
-              *QUIET[self.kind], level, f"-I{ROOT}/include", ROOT / "tests" / "c_api" / "c_api.c", library, "-pthread",
-              "-o", program])
-        call(self.target.command(program), timeout=900)
-        program.unlink()
+        for standard, source in (("c99", "c_api.c"), ("c11", "inline.c")):
+            call([*self.target.c_compiler(self.kind), f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+                  "-fexceptions", *QUIET[self.kind], level, f"-I{ROOT}/include", ROOT / "tests" / "c_api" / source, library,
+                  "-pthread", "-o", program])
+            call(self.target.command(program), timeout=900)
+            program.unlink()
 
     def compat(self, source, flags):
         program = self.program(f"compat_{source.stem}{'_'.join(flags)}")

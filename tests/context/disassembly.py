@@ -19,7 +19,10 @@ PADDING = re.compile(r"(nop|data16|cs nop|xchg\s+%ax,%ax)")  # before a resume p
 def functions(compiler, options, source, folder):
     """Returns name -> list of (address, instruction) of the machine code of one file."""
     made = Path(folder) / "hot_path.o"
-    subprocess.run([compiler, "-std=c++20", *options, f"-I{ROOT}/include", "-c", source, "-o", made], check=True)
+    language = [compiler, "-std=c++20"]
+    if Path(source).suffix == ".c":
+        language = [compiler.replace("clang++", "clang").replace("g++", "gcc"), "-std=c11"]
+    subprocess.run([*language, *options, f"-I{ROOT}/include", "-c", source, "-o", made], check=True)
     listing = subprocess.run([OBJDUMP, "-d", "--no-show-raw-insn", made], check=True, capture_output=True, text=True).stdout
     found, name = {}, None
     for line in listing.splitlines():

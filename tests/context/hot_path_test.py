@@ -32,6 +32,7 @@ class Loop:
 # By file and function. In the loops over continuations a counter may be compared in memory, as gcc does.
 LOOPS = {
     "hot_path.cpp": {"switch_loop": Loop(21), "transfer_loop": Loop(22)},
+    "hot_path_c.c": {"switch_loop_of_c": Loop(21)},
     "hot_path_continuation.cpp": {
         "two_values_loop": Loop(16, 1),
         "live_over_loop": Loop(16, 1),  # the live value is on the stack once, outside the loop

@@ -33,9 +33,9 @@ CFI_NOT_TRACKED = {"cfi_remember_state", "cfi_restore_state", "cfi_escape", "cfi
 # A function that is nothing but assembly: what is tracked there is its own.
 WHOLE_FUNCTION = re.compile(r"(#define )?PIRN_\w+_FUNCTION\(|#define PIRN_ACO_SWITCH\(|.*\bPIRN_NAKED .*\(")
 # The parts of the switch. Only arch.hpp and arch_fiber.hpp choose the instruction set, and include its files.
-ISA_PART = re.compile(r"pirn/context/arch/(?!shared/)")
-SHARED_PART = re.compile(r"pirn/context/arch/shared/")
-ISA_CHOICE = re.compile(r"include/pirn/context/(arch|arch_fiber)\.hpp$")
+ISA_PART = re.compile(r"pirn/context/arch/(?!shared/|text/)")
+SHARED_PART = re.compile(r"pirn/context/arch/(shared|text)/")
+ISA_CHOICE = re.compile(r"include/pirn/(context/(arch|arch_fiber)\.hpp|inline\.h)$")
 FOREIGN_PATH = re.compile(r"(^|/)(LICENSE|Cargo\.lock|go\.sum)$|\.(png|svg|ico|jpg)$")
 
 

@@ -37,6 +37,7 @@ CASES = [
      '#include "pirn/context/arch/shared/types.hpp"\n'),
     (rules.layering, "src/coro/x.cpp", '#include "pirn/context/arch_fiber.hpp"\n', '#include "pirn/context/arch.hpp"\n'),
     (rules.layering, "src/coro/x.cpp", '#include "pirn/context/arch/shared/types.hpp"\n', '#include "pirn/context/arch.hpp"\n'),
+    (rules.layering, "include/pirn/pirn.h", '#include "pirn/context/arch/text/x86_64.h"\n', '#include "pirn/inline.h"\n'),
     (rules.seam, "src/sync/x.cpp", "std::atomic<int> x;\n", "platform::atomic<int> x;  // not std::atomic\n"),
     (rules.seam, HEADER, "#include <mutex>\n", "#include <memory>\n"),
     (rules.seam, HEADER, "auto t = std::chrono::steady_clock::now();\n", "auto t = platform::now();\n"),

@@ -35,6 +35,7 @@
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/detail/platform.hpp"
+#include "pirn/inline.h"
 #include "pirn/pirn.h"
 
 namespace arch = pirn::arch;
@@ -43,7 +44,8 @@ struct pirn_stack {
   char* limit;
   void* mapping;  // null in the caller's memory
   std::size_t mapped;
-  bool taken;
+  bool taken;  // by a coroutine or a borrower
+  bool lent;
 };
 
 namespace {
@@ -125,7 +127,7 @@ PIRN_ALWAYS_INLINE void check_end(const pirn_coroutine& self) noexcept {
 pirn_stack* place_stack(char* limit, char* end, void* mapping, std::size_t mapped) noexcept {
   auto* const at =
       reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(end) - sizeof(pirn_stack)) & ~std::uintptr_t{15});
-  return new (at) pirn_stack{limit, mapping, mapped, false};
+  return new (at) pirn_stack{limit, mapping, mapped, false, false};
 }
 
 /// The last switch of a coroutine. Inlined: a call without its return would make the resumer's return mispredict.
@@ -381,6 +383,38 @@ int pirn_stack_destroy(pirn_stack* stack) {
 
 std::size_t pirn_stack_size(const pirn_stack* stack) {
   return stack == nullptr ? 0 : static_cast<std::size_t>(end_of(stack) - stack->limit);
+}
+
+int pirn_stack_lend(pirn_stack* stack, void** top) {
+  if (stack == nullptr || top == nullptr) {
+    return -EINVAL;
+  }
+  if (stack->taken) {
+    return -EBUSY;
+  }
+  stack->taken = stack->lent = true;
+  *top = end_of(stack);
+  return 0;
+}
+
+int pirn_stack_take_back(pirn_stack* stack) {
+  if (stack == nullptr) {
+    return 0;
+  }
+  if (!stack->lent) {
+    return -EINVAL;
+  }
+  stack->taken = stack->lent = false;
+  return 0;
+}
+
+void pirn_context_prepare(pirn_context* result, void* top, pirn_entry entry) {
+  static_assert(sizeof(pirn_context) == sizeof(arch::context) &&
+                    offsetof(pirn_context, sp) == offsetof(arch::context, sp) &&
+                    offsetof(pirn_context, fp) == offsetof(arch::context, fp),
+                "the assembly of both is the same");
+  const arch::context fresh = arch::prepare(top, static_cast<arch::switch_entry>(entry));
+  *result = {fresh.pc, fresh.sp, fresh.fp};
 }
 
 int pirn_create(pirn_coroutine** result, pirn_stack* stack, pirn_function body, void* user) {

@@ -27,6 +27,7 @@
 
 #include "pirn/context/arch/shared/operands.hpp"
 #include "pirn/context/arch/shared/types.hpp"
+#include "pirn/context/arch/text/i386.h"  // IWYU pragma: export
 
 // A block that `transfer` leaves in the sender's frame: two values, the sender's pc, and the address that it jumps to.
 #define PIRN_BLOCK_OWN_PC "8"
@@ -34,26 +35,6 @@
 #define PIRN_BLOCK_SP "16"
 #define PIRN_BLOCK_FP "20"
 
-#if defined(__SSE__)
-#define PIRN_CLOBBER_SSE , "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7"
-#else
-#define PIRN_CLOBBER_SSE
-#endif
-#if defined(__AVX512F__)
-#define PIRN_CLOBBER_AVX512 , "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
-#else
-#define PIRN_CLOBBER_AVX512
-#endif
-#define PIRN_CLOBBER_FLOAT \
-  "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)" PIRN_CLOBBER_SSE PIRN_CLOBBER_AVX512
-
-// Stores the address of the resume label; it pushes a word meanwhile. At label 2, the next instruction, that word is
-// the address of that label.
-#if defined(__PIC__)
-#define PIRN_STORE_LABEL(to) "call 2f\n2:\n\tpopl " to "\n\taddl $" PIRN_RESUME_ADDRESS "-2b, " to "\n\t"
-#else
-#define PIRN_STORE_LABEL(to) "movl $" PIRN_RESUME_ADDRESS ", " to "\n\t"
-#endif
 // Where transfer_into jumps to: position-independent code has no constant for it here.
 #if defined(__PIC__)
 #define PIRN_JUMP_TO_LANDING "jmpl *%%edi\n\t"
@@ -62,13 +43,6 @@
 #define PIRN_JUMP_TO_LANDING "jmp %P[landing]\n\t"
 #define PIRN_LANDING_OPERAND [landing] "i"(&detail::land<entry>)
 #endif
-#if defined(__CET__) && (__CET__ & 1)
-#define PIRN_LANDING "endbr32\n\t"
-#else
-#define PIRN_LANDING ""
-#endif
-// Where a suspended side is resumed. The nop is the byte whose unwind table a return address is looked up by.
-#define PIRN_RESUME_ENTRY "nop\n" PIRN_RESUME_LABEL PIRN_LANDING
 // Copies the peer and its values, as a `transfer` has left them, and writes them to `to` and `values`. The registers
 // are copied before memory is read, as shared/operands.hpp explains.
 #define PIRN_WRITE_BLOCK(to, values)                             \
@@ -167,40 +141,14 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
   const detail::fp_words fp;
   const word sent0 = first, sent1 = second;
-  register word message0 asm("eax") = sent0;
-  register word message1 asm("edx") = sent1;
-  register context* out asm("ecx") = &from;
-  register const context* in asm("ebx") = &to;
-  // clang-format off
-  asm volatile(
-      // At the jump eax and edx hold the words that go, ebx the context; esp, ebp and esi are those of `to`. From here to
-      // the jump the tables say that the caller's frame is that of `to`, read through ebx:
-      //   0f 03 73 04 06   DW_CFA_def_cfa_expression, 3 bytes: DW_OP_breg3 (ebx) + 4, DW_OP_deref    CFA = *(ebx + 4)
-      //   10 08 02 73 00   DW_CFA_expression, register 8, 2 bytes: DW_OP_breg3 (ebx) + 0             return address
-      //   10 05 02 73 08   DW_CFA_expression, register 5, 2 bytes: DW_OP_breg3 (ebx) + 8             ebp
-      //   .cfi_offset      esi at CFA - 4, until it is loaded
-      PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(PIRN_CFA_IN("3", "4"))
-      PIRN_CFI(PIRN_SAVED_IN("8", "3", "0"))
-      PIRN_CFI(PIRN_SAVED_IN("5", "3", "8"))
-      PIRN_CFI(".cfi_offset esi, -4")
-      PIRN_STORE_LABEL(PIRN_CONTEXT_PC "(%%ecx)")
-      "movl %%esp, " PIRN_CONTEXT_SP "(%%ecx)\n\t"
-      "movl %%ebp, " PIRN_CONTEXT_FP "(%%ecx)\n\t"
-      "pushl %%esi\n\t"
-      "movl " PIRN_CONTEXT_SP "(%%ebx), %%edi\n\t"
-      "movl -4(%%edi), %%esi\n\t"
-      PIRN_CFI(".cfi_same_value esi")
-      "movl %%edi, %%esp\n\t"
-      "movl " PIRN_CONTEXT_FP "(%%ebx), %%ebp\n\t"
-      "jmpl *" PIRN_CONTEXT_PC "(%%ebx)\n\t"
-      PIRN_CFI(".cfi_restore_state")
-      // Here eax and edx hold the resumer's words. esp, ebp and esi are this side's again; all others are undefined.
-      PIRN_RESUME_ENTRY
-      : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
-      :
-      : "edi", PIRN_CLOBBER_FLOAT, "memory", "cc");
-  // clang-format on
+  register word message0 asm(PIRN_FIRST) = sent0;
+  register word message1 asm(PIRN_SECOND) = sent1;
+  register context* out asm(PIRN_FROM) = &from;
+  register const context* in asm(PIRN_TO) = &to;
+  asm volatile(PIRN_SWITCH_TEXT PIRN_RESUME_ENTRY
+               : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
+               :
+               : PIRN_SWITCH_CLOBBERS);
   PIRN_WRITE_WORDS(first, second);
   fp.restore();
 }

@@ -7,8 +7,7 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "pirn/context/arch/shared/assembly.hpp"      // IWYU pragma: export
-#include "pirn/context/arch/shared/resume_label.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/shared/assembly.hpp"  // IWYU pragma: export
 #include "pirn/detail/abi.hpp"
 
 #if defined(__GNUC__)
@@ -47,16 +46,6 @@ PIRN_ALWAYS_INLINE word undef_word() noexcept {
   asm volatile("" : "=r"(any));  // volatile: otherwise all share one word, kept in a register
   return any;
 }
-
-// The offsets in a context, for assembly.
-#define PIRN_CONTEXT_PC "0"
-#if __SIZEOF_POINTER__ == 8
-#define PIRN_CONTEXT_SP "8"
-#define PIRN_CONTEXT_FP "16"
-#else
-#define PIRN_CONTEXT_SP "4"
-#define PIRN_CONTEXT_FP "8"
-#endif
 
 /// A suspended computation, in memory. Filled by `prepare` or by the `from` side of `switch_to`; resuming it once
 /// consumes it.

@@ -110,30 +110,6 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 }  // namespace detail
 
 // clang-format off
-// Resumes the context at rcx. At the jump rdi and rsi (and r8 in switch_to_with_word) hold the words that go, rcx the
-// context, rsp and rbp those of the resumed side; all others are undefined. From the first instruction to the jump the
-// tables say that the caller's frame is that of the resumed side, read through rcx:
-//   0f 03 72 08 06   DW_CFA_def_cfa_expression, 3 bytes: DW_OP_breg2 (rcx) + 8, DW_OP_deref    CFA = *(rcx + 8), its sp
-//   10 10 02 72 00   DW_CFA_expression, register 16, 2 bytes: DW_OP_breg2 (rcx) + 0            return address at rcx + 0
-//   10 06 02 72 10   DW_CFA_expression, register 6, 2 bytes: DW_OP_breg2 (rcx) + 16            rbp at rcx + 16
-#define PIRN_RESUME_IN_MEMORY                                  \
-  PIRN_CFI(".cfi_remember_state")                              \
-  PIRN_CFI(PIRN_CFA_IN("2", "8"))                              \
-  PIRN_CFI(PIRN_SAVED_IN("16", "2", "0"))                      \
-  PIRN_CFI(PIRN_SAVED_IN("6", "2", "16"))                      \
-  "movq " PIRN_CONTEXT_SP "(%%rcx), %%rsp\n\t"                 \
-  "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"                 \
-  "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"                       \
-  PIRN_CFI(".cfi_restore_state")
-// Suspends the caller into the context at rdx, with the resume label (in rax) as its pc, and resumes the one at rcx. The
-// compiler saves all but pc, sp and fp, since the asm clobbers it. At the resume label rdi and rsi (and r8 in
-// switch_to_with_word) hold the words of the resumer, rsp and rbp are this side's again; all others are undefined.
-#define PIRN_SWITCH_TEXT                                       \
-  "leaq " PIRN_RESUME_ADDRESS "(%%rip), %%rax\n\t"             \
-  "movq %%rax, " PIRN_CONTEXT_PC "(%%rdx)\n\t"                 \
-  "movq %%rsp, " PIRN_CONTEXT_SP "(%%rdx)\n\t"                 \
-  "movq %%rbp, " PIRN_CONTEXT_FP "(%%rdx)\n\t"                 \
-  PIRN_RESUME_IN_MEMORY
 // `transfer`: r12, r13, r14 hold the target's pc, sp, fp, and then, after PIRN_LEAVE_TEXT, the caller's, which r8, r9,
 // r10 still hold of the target. r15, rdi, rsi, rdx hold the values throughout.
 //
