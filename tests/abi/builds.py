@@ -34,6 +34,10 @@ REFUSED = [
     # Without a cross compiler the headers of that machine are missing, which -MG takes for headers yet to be made.
     ("clang++-22", ["--target=aarch64-linux-gnu", "-ffixed-x18", "-fsanitize=shadow-call-stack", "-M", "-MG"],
      "#include \"pirn/detail/abi.hpp\"\n", "shadow-call-stack is not supported"),
+    ("clang++-22", ["--target=arm-linux-gnueabihf", f"-I{ROOT}/compat", "-nostdinc", "-M", "-MG"], "#include \"aco.h\"\n",
+     "aco.h supports x86-64, i386 and AArch64"),
+    ("clang++-22", ["--target=arm-linux-gnueabihf", "-nostdinc", "-M", "-MG"], "#include \"pirn/inline.h\"\n",
+     "no context switch for this instruction set"),
     *((compiler, ["-fsplit-stack", level, f"-fuse-ld={linker}"], PROGRAM, "-fsplit-stack, which does not support pirn's stacks")
       for compiler, linkers in (("clang++-22", ("bfd", "lld")), ("g++-12", ("bfd",)))
       for linker in linkers for level in ("-O0", "-O2")),
