@@ -208,10 +208,10 @@ class Workshop:
         """Runs the C API's test programs, of C99 and of C11 for the inlined switch, linked without a C++ runtime."""
         library, program = self.program(f"c_api{level}.o"), self.program(f"c_api{level}")
         self.compile([level, *FOR_C, f"-I{ROOT}/src"], [ROOT / "src" / "coro" / "c_api" / "c_api.cpp"], library, link=False)
-        for standard, source in (("c99", "c_api.c"), ("c11", "inline.c")):
+        for standard, *sources in (("c99", "c_api.c"), ("c11", "inline.c", "inline_there.c")):
             call([*self.target.c_compiler(self.kind), f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
-                  "-fexceptions", *QUIET[self.kind], level, f"-I{ROOT}/include", ROOT / "tests" / "c_api" / source, library,
-                  "-pthread", "-o", program])
+                  "-fexceptions", *QUIET[self.kind], level, f"-I{ROOT}/include",
+                  *(ROOT / "tests" / "c_api" / source for source in sources), library, "-pthread", "-o", program])
             call(self.target.command(program), timeout=900)
             program.unlink()
 

@@ -1,12 +1,10 @@
 /* pirn/inline.h: what a switch carries and what it keeps, in C11 and in C++. inline_test.py builds it by each compiler
  * at several levels. */
-#include "pirn/inline.h"
+#include "inline_there.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unwind.h>
 
 static int failures = 0;
 
@@ -15,9 +13,7 @@ static void expect(int right, const char* what) {
   failures += !right;
 }
 
-#define NOINLINE __attribute__((noinline))
-
-static pirn_context here, there;
+pirn_context here, there;
 static pirn_stack* stack;
 
 static void begin(pirn_entry entry) {
@@ -35,15 +31,6 @@ static void end(void) {
 
 /* ---- words ---- */
 
-static void echo(uintptr_t first, uintptr_t second) {
-  for (;;) {
-    uintptr_t turned = second;
-    second = first + 1;
-    first = turned + 2;
-    pirn_switch(&there, &here, &first, &second);
-  }
-}
-
 static void words(void) {
   uintptr_t first = 10, second = 20;
   begin(echo);
@@ -59,38 +46,6 @@ static void words(void) {
 }
 
 /* ---- live values ---- */
-
-static volatile uintptr_t numbers[16];
-static volatile double reals[12];
-
-/* Values that are computed before a switch and used after it, more than there are callee-saved registers. `scale` tells
- * the two sides apart, so that a register which is not kept shows. */
-#define KEEP_LIVE_VALUES(scale, leave)                                                                                 \
-  do {                                                                                                                 \
-    const uintptr_t a = numbers[0] * (scale), b = numbers[1] * (scale), c = numbers[2] * (scale),                      \
-                    d = numbers[3] * (scale), e = numbers[4] * (scale), f = numbers[5] * (scale),                      \
-                    g = numbers[6] * (scale), h = numbers[7] * (scale), i = numbers[8] * (scale),                      \
-                    j = numbers[9] * (scale);                                                                          \
-    const double p = reals[0] * (scale), q = reals[1] * (scale), r = reals[2] * (scale), s = reals[3] * (scale),       \
-                 t = reals[4] * (scale), u = reals[5] * (scale);                                                       \
-    const long double l = (long double)reals[6] * (scale), m = (long double)reals[7] * (scale);                        \
-    leave;                                                                                                             \
-    kept = kept && a == 1 * (scale) && b == 2 * (scale) && c == 3 * (scale) && d == 4 * (scale) && e == 5 * (scale) && \
-           f == 6 * (scale) && g == 7 * (scale) && h == 8 * (scale) && i == 9 * (scale) && j == 10 * (scale) &&        \
-           p == 1.5 * (scale) && q == 2.5 * (scale) && r == 3.5 * (scale) && s == 4.5 * (scale) &&                     \
-           t == 5.5 * (scale) && u == 6.5 * (scale) && l == (long double)7.5 * (scale) &&                              \
-           m == (long double)8.5 * (scale);                                                                            \
-  } while (0)
-
-static int kept_there = 1;
-
-static void keep_there(uintptr_t first, uintptr_t second) {
-  for (;;) {
-    int kept = 1;
-    KEEP_LIVE_VALUES(1000, pirn_switch(&there, &here, &first, &second));
-    kept_there = kept_there && kept;
-  }
-}
 
 static NOINLINE int keep_here(void) {
   uintptr_t first = 0, second = 0;
@@ -116,14 +71,6 @@ static void live_values(void) {
 }
 
 /* ---- frames ---- */
-
-static void clear_below(uintptr_t first, uintptr_t second) {
-  for (;;) {
-    volatile char room[256];
-    memset((void*)room, 0x5a, sizeof room);
-    pirn_switch(&there, &here, &first, &second);
-  }
-}
 
 /* A leaf: its variables may lie below its stack pointer. */
 static NOINLINE int leaf(void) {
@@ -159,28 +106,6 @@ static void frames(void) {
 }
 
 /* ---- unwinding, alignment, the last switch ---- */
-
-static int depth = 0;
-
-static _Unwind_Reason_Code count_frame(struct _Unwind_Context* context, void* unused) {
-  (void)context;
-  (void)unused;
-  return ++depth > 64 ? _URC_NORMAL_STOP : _URC_NO_REASON;
-}
-
-static NOINLINE uintptr_t misaligned(void) {
-  __attribute__((aligned(16))) volatile char aligned[16];
-  aligned[0] = 1;
-  return (uintptr_t)aligned % 16;
-}
-
-static void unwind_and_leave(uintptr_t first, uintptr_t second) {
-  (void)first;
-  (void)second;
-  depth = 0;
-  _Unwind_Backtrace(count_frame, NULL);
-  pirn_switch_last(&here, misaligned(), 99);
-}
 
 static void ends(void) {
   uintptr_t first = 1, second = 2;

@@ -2,7 +2,8 @@
 // order:
 //
 //   spoil_all_registers, changed_registers, vector, vector_groups, ANY_VECTOR   registers by value
-//   direction_flag, control_words, usual_words, words_up, words_down            flags and control words
+//   direction_flag, x87_empty                                                   flags
+//   control_words, usual_words, words_up, words_down                            control words
 //   entry_sp_offset, stack_pointer, note_sp_of_switch_to, note_sp_of_transfer   the stack
 //   has_landing_pads, is_landing_pad, is_start_frame                            code
 //   backtrace_reaches_start, tables_hold_everywhere, kernel_frames_are_known    signals

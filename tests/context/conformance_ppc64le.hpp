@@ -60,6 +60,7 @@ inline constexpr int vector_groups = 7;
 // ---- flags and control words --------------------------------------------------------------------------------------
 
 PIRN_ALWAYS_INLINE bool direction_flag() { return false; }
+PIRN_ALWAYS_INLINE bool x87_empty() { return true; }
 
 struct control_words {
   std::uint64_t rounding = 0;

@@ -134,6 +134,7 @@ CONFORMANCE_KEEP void memory() {
 
 struct seen_inside {
   bool direction_at_entry, direction_after_resume;
+  bool x87_empty_at_entry, x87_empty_after_resume;
   control_words at_entry, after_resume;
 };
 seen_inside inside;
@@ -141,10 +142,12 @@ seen_inside inside;
 template <class Shape>
 void watch_flags(Shape& shape) {
   inside.direction_at_entry = direction_flag();
+  inside.x87_empty_at_entry = x87_empty();
   inside.at_entry = control_words::now();
   words_down.set();
   shape.yield();
   inside.direction_after_resume = direction_flag();
+  inside.x87_empty_after_resume = x87_empty();
   inside.after_resume = control_words::now();
   words_down.set();
 }
@@ -154,6 +157,7 @@ CONFORMANCE_KEEP void flags(Shape& shape) {
   words_up.set();
   shape.start(&watch_flags<Shape>);
   const bool direction_after_start = direction_flag();
+  const bool x87_empty_after_start = x87_empty();
   const control_words after_start = control_words::now();
   usual_words.set();
   shape.resume();
@@ -162,6 +166,8 @@ CONFORMANCE_KEEP void flags(Shape& shape) {
 
   expect(!inside.direction_at_entry, Shape::name, "direction flag clear at entry");
   expect(!direction_after_start && !inside.direction_after_resume, Shape::name, "direction flag clear after a switch");
+  expect(inside.x87_empty_at_entry && x87_empty_after_start && inside.x87_empty_after_resume, Shape::name,
+         "x87 stack empty at entry and after a switch");
   expect(inside.at_entry == words_up, Shape::name, "a new context begins with its resumer's control words");
 #if defined(PIRN_KEEP_FP_WORDS)
   expect(after_start == words_up && after_end == usual_words, Shape::name, "control words of the resumer are kept");

@@ -21,6 +21,17 @@ inline bool is_start_frame(word begin) {
          begin == reinterpret_cast<word>(&arch::start_frame_plain);
 }
 
+// ---- flags ----------------------------------------------------------------------------------------------------------
+
+// Whether all registers of the x87 stack are tagged as empty.
+PIRN_ALWAYS_INLINE bool x87_empty() {
+  struct {
+    unsigned short words[14];
+  } environment;
+  asm volatile("fnstenv %0\n\tfldenv %0" : "=m"(environment));
+  return environment.words[4] == 0xffff;
+}
+
 // ---- signals --------------------------------------------------------------------------------------------------------
 
 // In a handler of SIGTRAP: sets whether another SIGTRAP comes after the next instruction.

@@ -39,7 +39,8 @@ AXES = {
         "clang-14": ["clang++-14"],
     },
     "optimize": {level: [level] for level in ("-O2", "-O0", "-O1", "-O3", "-Os", "-Oz")},
-    "frame": {"no-fp": ["-fomit-frame-pointer"], "fp": ["-fno-omit-frame-pointer"]},
+    # mixed: every other source with a frame pointer; see MIXED.
+    "frame": {"no-fp": ["-fomit-frame-pointer"], "fp": ["-fno-omit-frame-pointer"], "mixed": []},
     "position": {"fixed": ["-fno-pie", "-no-pie"], "pic": ["-fPIC"]},
     "lto": {"no-lto": [], "full-lto": ["-flto=full"], "thin-lto": ["-flto=thin"]},
     "cet": {"no-cet": ["-fcf-protection=none"], "cet": ["-fcf-protection=full"]},
@@ -62,7 +63,10 @@ AXES = {
     "loads": {"free-loads": [], "hardened-loads": ["-mspeculative-load-hardening"]},
 }
 # Second forms of an option: in the covers, but the product would be five times as large with them.
-NOT_IN_PRODUCT = {"clang-22-libc++", "clang-22-libunwind", "protector-all", "kept", "functions", "coverage", "profile", "large", "hardened-loads"}
+NOT_IN_PRODUCT = {"clang-22-libc++", "clang-22-libunwind", "mixed", "protector-all", "kept", "functions", "coverage", "profile", "large",
+                  "hardened-loads"}
+# The flags of the two halves of the sources in a mixed build.
+MIXED = (["-fomit-frame-pointer"], ["-fno-omit-frame-pointer"])
 NAMES = list(AXES)
 USUAL = tuple(next(iter(values)) for values in AXES.values())
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror".split()
@@ -166,15 +170,30 @@ class Outcome:
     OK, SKIPPED, COMPILED, FAILED = "ok", "skipped", "compiled only", "FAILED"
 
 
-def attempt(build, folder, source):
+def compiled(command, sources, halves, program, folder):
+    """Compiles and links a program of all sources with the same flags, or of two halves with MIXED. Returns the process that
+    failed or was the last."""
+    if not halves:
+        return subprocess.run([*command, *sources, "-o", program], capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=folder)
+    objects = []
+    for number, (half, flags) in enumerate(zip(halves, MIXED)):
+        objects.append(f"{program}-{number}.o")
+        done = subprocess.run([*command, *flags, "-Wno-unused-command-line-argument", "-c", half, "-o", objects[-1]],
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=folder)
+        if done.returncode != 0:
+            return done
+    return subprocess.run([*command, *objects, "-o", program], capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=folder)
+
+
+def attempt(build, folder, source, halves):
     """Compiles and runs one build. Returns the outcome, and the text to print if it failed."""
     flags = [flag for name, value in zip(NAMES, build) for flag in AXES[name][value]]
     flags += more_of(dict(zip(NAMES, build)))
     if not shutil.which(flags[0]):
         return Outcome.SKIPPED, flags[0]
     program = Path(folder) / ("-".join(value.lstrip("-") for value in build))
-    command = [*flags, "-std=c++20", *WARNINGS, *(f"-I{ROOT}/{name}" for name in ("include", "tests", "src")), str(source), "-o", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=folder)
+    command = [*flags, "-std=c++20", *WARNINGS, *(f"-I{ROOT}/{name}" for name in ("include", "tests", "src"))]
+    done = compiled(command, [str(source)], halves if "mixed" in build else (), program, folder)
     if done.returncode != 0:
         return Outcome.FAILED, f"{' '.join(command)}\n{done.stderr[-4000:]}"
     try:
@@ -227,7 +246,10 @@ def main():
     ) as pool:
         whole = Path(folder) / "conformance.cpp"  # one file compiles in half the time of five
         whole.write_text("".join(f'#include "{source}"\n' for source in sources))
-        results = pool.map(lambda build: attempt(build, folder, whole), builds)
+        halves = [Path(folder) / f"half-{half}.cpp" for half in range(2)]
+        for half, path in enumerate(halves):
+            path.write_text("".join(f'#include "{source}"\n' for source in sources[half::2]))
+        results = pool.map(lambda build: attempt(build, folder, whole, halves), builds)
         for build, (outcome, text) in zip(builds, results):
             outcomes[outcome] += 1
             if outcome == Outcome.FAILED:
