@@ -64,6 +64,10 @@ def main() -> None:
         if ("suspends while it holds a pthread mutex" in prefix.run("./main 2>&1")) != reports:
             sys.exit(f"a program of {name} should report a held mutex: {reports}")
     prefix.program(f"{cxx} -std=c++23 {OUTSIDE}/biased.cpp $(pkg-config --cflags --libs pirn-biased-mutex) -o main")
+    for plugin in (prefix.folder / "lib/pirn").glob(f"llvm-{cxx.removeprefix('clang++-')}/pirn-plugin.so"):
+        known = " ".join(f"-mllvm -pirn-stack-assumptions={path}" for path in (prefix.folder / "lib/pirn").glob("*stack*"))
+        prefix.program(f"{cxx} -std=c++23 -O1 -fplugin={plugin} -fpass-plugin={plugin} {known} {OUTSIDE}/bounded.cpp "
+                       "$(pkg-config --cflags --libs pirn-bounded pirn-sync) -Wl,-z,now -o main")
     for source, name in (("coroutines.c", "pirn-c"), ("contexts.c", "pirn-c"), ("share_stack.c", "pirn-compat")):
         prefix.program(f"{cc} -std=c99 {OUTSIDE}/{source} $(pkg-config --cflags --libs {name}) -o main")
         prefix.program(f"{cc} -static -std=c99 {OUTSIDE}/{source} $(pkg-config --static --cflags --libs {name}) -o main")
