@@ -49,6 +49,7 @@ CASES = [
     Case("sum", {"form": "while"}, "element", (10_000, 60_000), 1),
     Case("hanoi", {"disks": 14}, "move", (_MOVES, 5 * _MOVES), inputs={"DISKS_FIRST": 14, "DISKS_LAST": 14}),
     Case("tree-walk", {"mode": "walk"}, "element", (20_000, 60_000), 0, {"NODES": 20_000}),
+    Case("frames", {"depth": 4}, "frame", (10_000, 60_000), 1),
     Case("write_fully", {"part": "total"}, "step", (12_500, 62_500), 0, {"SEND_MB": 1}),
     Case("callbacks", {"phase": "steady"}, "request", (50_000, 150_000)),
     Case("client", {"protocol": "http", "bytes": 2**20}, "request", (320, 960), 0),
