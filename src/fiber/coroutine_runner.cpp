@@ -13,11 +13,6 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 namespace {
-// After this number of coroutines, the other fibers of the worker have a turn.
-constexpr unsigned coroutine_budget = 8;
-}  // namespace
-
-namespace {
 inherited_context& inherited_context_of_runner() noexcept {
   return inherited_context_of(*running_fiber(current_worker()));
 }
@@ -31,7 +26,7 @@ void coroutine_agent::enter() noexcept {
   }
 }
 
-void coroutine_agent::leave() noexcept {
+void coroutine_agent::leave_slow() noexcept {
   const inherited_context* const here = inherited_context_here();
   if ((here != nullptr ? here->innermost : nullptr) != innermost_) {
     fail_contract(
@@ -58,19 +53,14 @@ coroutine_runner& coroutine_runner::of(worker& home) {
     home.coroutines = std::make_unique<coroutine_runner>(home);
   }
   coroutine_runner& runner = *home.coroutines;
-  runner.idle_.lock();
-  const bool none = runner.fibers_ == 0;
-  runner.idle_.unlock();
-  if (none && !runner.add_fiber()) {
+  if (runner.fibers_ == 0 && !runner.add_fiber()) {
     throw_no_fiber(make_error_code(stack_error::out_of_memory));
   }
   return runner;
 }
 
 bool coroutine_runner::add_fiber() noexcept {
-  idle_.lock();
   ++fibers_;
-  idle_.unlock();
   try {
     if (auto made = try_spawn([this] { resume_all(); }, {.name = "coroutines"})) {
       made->detach();
@@ -78,20 +68,20 @@ bool coroutine_runner::add_fiber() noexcept {
     }
   } catch (const std::exception&) {  // no memory: tried again at the next tick
   }
-  idle_.lock();
   --fibers_;
-  idle_.unlock();
   return false;
 }
 
 void coroutine_runner::schedule(coroutine_agent& who) noexcept {
+  if (current_worker() == &home_) {
+    push(who);
+    return;
+  }
   idle_.lock();
-  who.next_ = nullptr;
-  (last_ != nullptr ? last_->next_ : first_) = &who;
-  last_ = &who;
+  remote_.append(who);
   if (idle_.front() != nullptr) {
     idle_.notify_one_and_unlock();
-  } else if (current_worker() == &home_ || home_.probe.coroutine_ready()) {
+  } else if (home_.probe.coroutine_ready()) {
     idle_.unlock();
   } else {
     // Its fibers may be held up, and its worker asleep. Once the lock is free, its runtime may end.
@@ -101,6 +91,28 @@ void coroutine_runner::schedule(coroutine_agent& who) noexcept {
     idle_.unlock();
     kept->unpark(home);
   }
+}
+
+void coroutine_runner::wake_idle() noexcept { static_cast<void>(idle_.notify_one()); }
+
+std::coroutine_handle<> coroutine_runner::yield_slow(coroutine_agent& from) noexcept {
+  const unsigned passed = from.passed;
+  from.leave();
+  push(from);
+  return next(passed);
+}
+
+void coroutine_runner::take_remote() noexcept {
+  if (remote_.first != nullptr) {
+    (ready_.first != nullptr ? ready_.last->next_ : ready_.first) = remote_.first;
+    ready_.last = remote_.last;
+    remote_.first = nullptr;
+  }
+}
+
+void coroutine_runner::begin(coroutine_agent& chain, std::coroutine_handle<> from) noexcept {
+  switching_ = nullptr;
+  resume(chain, from);
 }
 
 void coroutine_runner::resume(coroutine_agent& chain, std::coroutine_handle<> from) noexcept {
@@ -123,7 +135,8 @@ bool coroutine_runner::all_held_up() const noexcept {
 void coroutine_runner::poll() noexcept {
   idle_.lock();
   home_.probe.coroutines_looked_at();
-  if (first_ == nullptr) {
+  take_remote();
+  if (ready_.first == nullptr) {
     if (home_.owner.stopping.load(platform::memory_order_acquire)) {
       idle_.notify_all_and_unlock();  // a fiber that finds nothing ends; a task that begins later gets a new fiber
     } else {
@@ -139,40 +152,50 @@ void coroutine_runner::poll() noexcept {
 }
 
 void coroutine_runner::resume_all() noexcept {
-  running_fiber(current_worker())->set_runs_tasks();
-  active_resume me{running_fiber(current_worker()), nullptr};
-  idle_.lock();
-  for (unsigned turn = 1;; ++turn) {
-    coroutine_agent* const next = first_;
+  fiber_control& self = *running_fiber(&home_);
+  self.set_runs_tasks();
+  const inherited_context& inherited = inherited_context_of(self);
+  active_resume me{&self, active_};
+  active_ = &me;
+  for (;;) {
+    coroutine_agent* const next = ready_.first;
     if (next == nullptr) {
+      idle_.lock();
+      take_remote();
+      if (ready_.first != nullptr) {
+        idle_.unlock();
+        continue;
+      }
       const bool enough = !idle_.empty() || home_.owner.stopping.load(platform::memory_order_acquire);
       if (enough) {
+        idle_.unlock();
         break;
       }
+      ++idle_fibers_;
       static_cast<void>(idle_.wait({.stoppable = false, .what = "coroutines to resume"}));
-      idle_.lock();
+      --idle_fibers_;
       continue;
     }
-    first_ = next->next_;
-    if (first_ == nullptr) {
-      last_ = nullptr;
-    }
-    me.next = active_;
-    active_ = &me;
-    idle_.unlock();
-    resume(*next, next->continuation);
-    if (turn % coroutine_budget == 0) {
+    if (budget_ == 0) {
+      budget_ = coroutine_budget;
       this_fiber::yield();
+      continue;
     }
-    idle_.lock();
-    active_resume** link = &active_;
-    while (*link != &me) {
-      link = &(*link)->next;
-    }
-    *link = me.next;
+    --budget_;
+    ready_.drop_first();
+    switching_ = &self;
+    inherited_ = &inherited;
+    resume(*next, next->continuation);
   }
+  if (switching_ == &self) {
+    switching_ = nullptr;
+  }
+  active_resume** link = &active_;
+  while (*link != &me) {
+    link = &(*link)->next;
+  }
+  *link = me.next;
   --fibers_;
-  idle_.unlock();
 }
 
 }  // namespace detail

@@ -94,8 +94,11 @@ void report_unhandled(const agent& whose, std::exception_ptr what) noexcept {
   const bool is_fiber = whose.kind() == agent_kind::fiber;
   const worker* const w = current_worker();
   const auto report = [&] {
-    unhandled.load(platform::memory_order_acquire)(
-        whose.number(), is_fiber ? static_cast<const fiber_control&>(whose).name() : "a plain thread", std::move(what));
+    unhandled.load(platform::memory_order_acquire)(whose.number(),
+                                                   is_fiber ? static_cast<const fiber_control&>(whose).name()
+                                                   : whose.kind() == agent_kind::coroutine ? "a task"
+                                                                                           : "a plain thread",
+                                                   std::move(what));
   };
   w != nullptr && !w->queue.runs_fiber() ? as_plain_thread(report) : report();
 }

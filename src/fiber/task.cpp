@@ -1,5 +1,5 @@
-// Runs a chain of tasks for a fiber that awaits its end.
-#include "pirn/fiber/task.hpp"
+// Runs chains of tasks: for a fiber that awaits the end, and spawned ones.
+#include "pirn/fiber/spawned.hpp"
 
 #include <system_error>
 
@@ -25,7 +25,7 @@ void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_poi
     root.continuation = from;
     home.coroutines->schedule(root);
   } else {
-    home.coroutines->resume(root, from);
+    home.coroutines->begin(root, from);
   }
   wait_options options{.deadline = deadline, .wakeable_by = awaited::task, .what = "end of task"};
   options.object = static_cast<const coroutine_agent*>(&root);
@@ -39,6 +39,82 @@ void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_poi
     static_cast<void>(root.ended.wait(options));
   }
   root.release_values();
+}
+
+void spawned_root::begin() noexcept {
+  inherit_values();
+  home().count(home().spawned);
+  continuation = frame;
+  coroutine_runner::here().push(*this);
+}
+
+void spawned_root::stop(wake_reason why) noexcept {
+  if (request_stop(why)) {
+    home().coroutines->schedule(*this);
+  }
+}
+
+wake_reason spawned_root::wait(platform::time_point deadline, bool stoppable) noexcept {
+  return ended.wait({.deadline = deadline,
+                     .stoppable = stoppable,
+                     .wakeable_by = awaited::task,
+                     .what = "end of task",
+                     .object = static_cast<const coroutine_agent*>(this)});
+}
+
+namespace {
+/// Destroys a chain that has ended without a joiner.
+void destroy_unjoined(spawned_root* root) noexcept {
+  if (std::exception_ptr what = root->promise.take_exception()) {
+    report_unhandled(*root, std::move(what));
+  }
+  delete root;
+}
+}  // namespace
+
+void spawned_root::abandon() noexcept {
+  if (ended.abandon()) {
+    destroy_unjoined(this);
+  }
+}
+
+void spawned_root::end(task_root& self) noexcept {
+  auto& root = static_cast<spawned_root&>(self);
+  worker& home = root.home();
+  root.release_values();
+  if (root.ended.set()) {
+    destroy_unjoined(&root);
+  }
+  home.count(home.ended);
+}
+
+void scoped_root::begin() noexcept {
+  owner.children_.add();
+  attach(owner.stops_, [](stop_link& link) noexcept -> stop_list* {
+    static_cast<scoped_root&>(link).stop(link.why());
+    return nullptr;
+  });
+  spawned_root::begin();
+}
+
+void scoped_root::end(task_root& self) noexcept {
+  auto& root = static_cast<scoped_root&>(static_cast<spawned_root&>(self));
+  worker& home = root.home();
+  scope& owner = root.owner;
+  root.release_values();
+  if (const std::exception_ptr what = root.promise.take_exception()) {
+    owner.fail(what);
+  }
+  root.detach();
+  delete &root;
+  owner.children_.leave();
+  home.count(home.ended);
+}
+
+void spawn_in(scope& owner, std::coroutine_handle<> frame, task_promise_base& promise) {
+  auto* const root = new scoped_root(worker_for_tasks(), frame, promise, owner);
+  promise.join_chain(*root, nullptr);
+  root->begin();
 }
 
 }  // namespace detail

@@ -1,5 +1,5 @@
 // Stackless coroutines on the workers of fibers: each of their awaits ends once, wherever the other side is.
-#include <pirn/fiber/task.hpp>
+#include <pirn/fiber/spawned.hpp>
 #include <pirn/sync/co.hpp>
 #include <pirn/sync/event.hpp>
 
@@ -52,6 +52,41 @@ TEST(task, exchanges_values_with_a_fiber_and_with_a_thread) {
                    {.threads = threads});
     });
   }
+}
+
+TEST(task, is_resumed_by_a_worker_whose_other_tasks_run_all_the_time) {
+  expect_passes([] {
+    channel<int> values(1);
+    const auto yields = []() -> task<> {
+      for (int i = 0; i < 3; ++i) {
+        co_await co::yield();
+      }
+    };
+    run_together({[&] {
+                    fiber beside = spawn([&] { await(yields()); });
+                    sim::check(await(receive_all(values)) == 1);
+                    beside.join();
+                  },
+                  [&] { await(send_two(values)); }});
+  });
+}
+
+task<bool> receive_or_stop(channel<int>& from) {
+  const auto value = co_await co::receive(from);
+  co_return ended_well(value, wait_error::stopped);
+}
+
+TEST(task, a_stop_ends_its_receive_or_the_value_arrives) {
+  expect_both([] {
+    channel<int> values(0);
+    std::vector<fiber> fibers;
+    bool received = false;
+    bool sent = false;
+    run_together({[&] { received = await(receive_or_stop(values)); }, [&] { fibers[0].request_stop(); },
+                  [&] { sent = values.try_send(1).has_value(); }},
+                 {.fibers = &fibers});
+    sim::check(received == sent, "neither lost nor doubled");
+  });
 }
 
 task<> wait_for(event& happened) {
@@ -107,6 +142,72 @@ TEST(task, sleeps_and_yields_beside_others) {
     };
     pirn_test::run_fibers(1, {[&] { await(sleeper(turns)); }, [&] { await(sleeper(turns)); }});
     sim::check(turns == 4);
+  });
+}
+
+TEST(spawned, is_stopped_and_joined_from_another_worker) {
+  expect_both([] {
+    event happened;
+    event joined;
+    spawned<> task;
+    run_together({[&] {
+                    this_fiber::yield();  // to the task
+                    this_fiber::yield();
+                    happened.set();
+                    sim::check(joined.wait().has_value());
+                  },
+                  [&] {
+                    task.request_stop();
+                    task.join();
+                    joined.set();
+                  }},
+                 {.before = [&] { task = co::spawn(wait_for(happened)); }});
+  });
+}
+
+/// An argument of a task: says when the task is destroyed.
+class leaves {
+ public:
+  leaves(event& gone, int& count) noexcept : gone_(&gone), count_(&count) {}
+  leaves(leaves&& other) noexcept : gone_(std::exchange(other.gone_, nullptr)), count_(other.count_) {}
+  leaves& operator=(leaves&&) = delete;
+  ~leaves() {
+    if (gone_ != nullptr) {
+      ++*count_;
+      gone_->set();
+    }
+  }
+
+ private:
+  event* gone_;
+  int* count_;
+};
+task<> ends(leaves /*what*/) { co_return; }
+
+TEST(spawned, is_destroyed_once_by_its_end_or_by_its_handle) {
+  for (const bool join : {false, true}) {
+    expect_passes([join] {
+      event gone;
+      int destroyed = 0;
+      spawned<> task;
+      run_together({[&] { sim::check(gone.wait().has_value()); }, [&] { join ? task.join() : task.detach(); }},
+                   {.before = [&] { task = co::spawn(ends(leaves(gone, destroyed))); }});
+      sim::check(destroyed == 1, "once");
+    });
+  }
+}
+
+TEST(spawned, of_a_scope_is_stopped_with_it_or_has_ended) {
+  expect_both([] {
+    event happened;
+    std::vector<fiber> fibers;
+    run_together({[&] {
+                    scope s;
+                    co::spawn(s, wait_for(happened));
+                    s.join();
+                  },
+                  [&] { fibers[0].request_stop(); }, [&] { happened.set(); }},
+                 {.fibers = &fibers});
   });
 }
 

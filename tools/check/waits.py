@@ -13,7 +13,8 @@ QUEUES = {FIBER + "detail/worker.hpp", FIBER + "detail/run_queue.hpp", FIBER + "
 RULES = [
     ("a deadline becomes a timer", r"(?:\.|->)arm\(", 1, {"src/fiber/suspend.cpp"}),
     ("an agent begins a wait", r"(?:\.|->)begin\([^()]*\bepoch\b", 1, {FIBER + "detail/suspend.hpp"}),
-    ("a wait is opened to stops", r"(?:\.|->)open_to_stop\(", None, SUSPEND),
+    ("a wait is opened to stops", r"(?:\.|->)open_to_stop\(", None,
+     SUSPEND | {FIBER + "detail/coroutine_wait.hpp"}),
     ("an agent suspends by the slow way", r"(?<!void )\bsuspend_slow\(", None,
      SUSPEND | {FIBER + "detail/coroutine_wait.hpp"}),
     ("a waiter is removed from its list", r"(?:\.|->)remove\((?:p->)?node\)", 1, {FIBER + "expert/wait_queue.hpp"}),

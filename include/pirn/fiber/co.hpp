@@ -15,7 +15,7 @@ class sleep_awaiter : public own_awaiter {
   explicit sleep_awaiter(platform::time_point when) noexcept : when_(when) {}
   static constexpr bool await_ready() noexcept { return false; }
   template <task_like Promise>
-  bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> h) noexcept {
     return wait_.begin(h.promise().chain(), h, {.deadline = when_, .what = "time to pass"}, none_);
   }
   std::expected<void, wait_error> await_resume() noexcept {
@@ -32,11 +32,9 @@ class sleep_awaiter : public own_awaiter {
 struct yield_awaiter : own_awaiter {
   static constexpr bool await_ready() noexcept { return false; }
   template <task_like Promise>
-  static void await_suspend(std::coroutine_handle<Promise> h) noexcept {
+  PIRN_ALWAYS_INLINE static std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> h) noexcept {
     coroutine_agent& chain = h.promise().chain();
-    chain.leave();
-    chain.continuation = h;
-    chain.home().coroutines->schedule(chain);
+    return coroutine_runner::here().yield(chain, h);
   }
   static constexpr void await_resume() noexcept {}
 };

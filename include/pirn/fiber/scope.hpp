@@ -39,6 +39,8 @@ struct scope_options {
 
 namespace detail {
 
+struct scoped_root;
+
 /// The result of a child of `scope::all` and others: std::monostate for void, a reference for a reference.
 template <class F, class... Arguments>
 using child_result = std::conditional_t<std::is_void_v<std::invoke_result_t<F, Arguments...>>, std::monostate,
@@ -274,6 +276,7 @@ class scope : detail::stop_link {
 
  private:
   friend detail::child_control;
+  friend struct detail::scoped_root;
   friend detail::stolen_continuation;
   friend detail::body_scopes;
   enum class decided_by : bool { end, success };

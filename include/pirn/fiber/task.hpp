@@ -17,18 +17,32 @@
 #include "pirn/fiber/detail/coroutine_wait.hpp"
 #include "pirn/fiber/scope.hpp"
 
+#if !defined(PIRN_TASK_FRAMES)
+/// The memory of frames. Only bench/frames defines another one, to measure it.
+#define PIRN_TASK_FRAMES frame_cache
+#endif
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 template <class T>
 class task;
+template <class T>
+class spawned;
+namespace co {
+template <class T>
+spawned<T> spawn(task<T> what);
+void spawn(scope& owner, task<void> what);
+}  // namespace co
 
 namespace detail {
 
 /// A chain of tasks that a fiber awaits; lies on its stack.
 struct task_root : coroutine_agent {
-  using coroutine_agent::coroutine_agent;
+  explicit task_root(worker& home, void (*at_end)(task_root&) noexcept = nullptr) noexcept
+      : coroutine_agent(home), end_otherwise(at_end) {}
   completion ended;
+  void (*const end_otherwise)(task_root&) noexcept;  ///< called instead of `ended.set()`, unless null
 };
 /// Returns the calling fiber's worker, with a `coroutine_runner`. Throws std::system_error (operation_not_permitted on
 /// a plain thread; memory).
@@ -45,13 +59,13 @@ class task_promise_base {
 #pragma clang diagnostic ignored "-Wcoro-non-aligned-allocation-function"
 #endif
   PIRN_ALWAYS_INLINE static void* operator new(std::size_t size) {
-    return frame_cache::allocate(size, frame_alignment(size));
+    return PIRN_TASK_FRAMES::allocate(size, frame_alignment(size));
   }
 #if defined(__clang__)
 #pragma clang diagnostic pop
 #endif
   PIRN_ALWAYS_INLINE static void operator delete(void* frame, std::size_t size) noexcept {
-    frame_cache::deallocate(frame, size, frame_alignment(size));
+    PIRN_TASK_FRAMES::deallocate(frame, size, frame_alignment(size));
   }
 
   struct final_awaiter {
@@ -62,9 +76,13 @@ class task_promise_base {
       if (self.awaited_by_) {
         return coroutine_runner::pass(*self.chain_, self.awaited_by_);
       }
-      self.chain_->leave();
-      static_cast<task_root*>(self.chain_)->ended.set();
-      return std::noop_coroutine();
+      auto& root = static_cast<task_root&>(*self.chain_);
+      coroutine_runner& runner = coroutine_runner::here();
+      const unsigned passed = root.passed;
+      root.leave();
+      // Then the chain and its frames may be gone.
+      root.end_otherwise != nullptr ? root.end_otherwise(root) : static_cast<void>(root.ended.set());
+      return runner.next(passed);
     }
     static constexpr void await_resume() noexcept {}
   };
@@ -75,6 +93,8 @@ class task_promise_base {
   decltype(auto) await_transform(Awaitable&& what);
 
   [[nodiscard]] coroutine_agent& chain() const noexcept { return *chain_; }
+  /// Returns the exception that has ended it, and keeps it no longer.
+  [[nodiscard]] std::exception_ptr take_exception() noexcept { return std::move(exception_); }
   /// Makes this coroutine a link of `chain`; `awaited_by` continues once it has ended, and is null for the first link.
   void join_chain(coroutine_agent& chain, std::coroutine_handle<> awaited_by) noexcept {
     chain_ = &chain;
@@ -150,6 +170,8 @@ class [[nodiscard]] task {
   friend promise_type;
   template <class U>
   friend U await(task<U> what, time_limit deadline);
+  friend spawned<T> co::spawn<T>(task what);
+  friend void co::spawn(scope& owner, task<void> what);
   struct awaiter {
     std::coroutine_handle<promise_type> frame;
     static constexpr bool await_ready() noexcept { return false; }
@@ -208,7 +230,9 @@ class bridge {
     bridge get_return_object() noexcept { return bridge(std::coroutine_handle<promise_type>::from_promise(*this)); }
     struct final_awaiter {
       static constexpr bool await_ready() noexcept { return false; }
-      static void await_suspend(std::coroutine_handle<promise_type> ended) noexcept { ended.promise().there->set(); }
+      static void await_suspend(std::coroutine_handle<promise_type> ended) noexcept {
+        static_cast<void>(ended.promise().there->set());
+      }
       static constexpr void await_resume() noexcept {}
     };
     [[nodiscard]] static final_awaiter final_suspend() noexcept { return {}; }
@@ -245,14 +269,15 @@ class foreign_awaiter {
   explicit foreign_awaiter(A&& what) : bridge_(build_bridge<A>(std::forward<A>(what))) {}
   static constexpr bool await_ready() noexcept { return false; }
   template <task_like Promise>
-  bool await_suspend(std::coroutine_handle<Promise> h) {
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> h) {
     bridge_.begin(there_);
-    return there_.begin_wait(h.promise().chain(), h);
+    return wait_.begin(there_, h.promise().chain(), h, "an awaitable");
   }
   await_result<A> await_resume() { return bridge_.take(); }
 
  private:
   completion there_;
+  completion_wait wait_;
   bridge<await_result<A>> bridge_;
 };
 
@@ -260,6 +285,10 @@ template <class A>
 inline constexpr bool is_task = false;
 template <class T>
 inline constexpr bool is_task<task<T>> = true;
+template <class A>
+inline constexpr bool is_spawned = false;
+template <class T>
+inline constexpr bool is_spawned<spawned<T>> = true;
 
 /// Refers to an awaiter that gcc-12 would copy.
 template <class Awaiter>
@@ -268,7 +297,7 @@ class awaiter_reference {
   explicit awaiter_reference(Awaiter& what) noexcept : what_(what) {}
   bool await_ready() { return what_.await_ready(); }
   template <task_like Promise>
-  auto await_suspend(std::coroutine_handle<Promise> h) {
+  PIRN_ALWAYS_INLINE auto await_suspend(std::coroutine_handle<Promise> h) {
     return what_.await_suspend(h);
   }
   decltype(auto) await_resume() { return what_.await_resume(); }
@@ -286,6 +315,8 @@ decltype(auto) task_promise_base::await_transform(Awaitable&& what) {
     return awaiter_reference<plain>(what);
   } else if constexpr (std::same_as<plain, fiber>) {
     return plain_fiber_awaiter(what);
+  } else if constexpr (is_spawned<plain>) {
+    return what.awaiter_for_task();
   } else {
     return foreign_awaiter<Awaitable>(std::forward<Awaitable>(what));
   }

@@ -29,6 +29,8 @@ template <class T, class Place, class Domain>
 class receive_case;
 template <class T, class Value, class Domain>
 class send_case;
+template <class T, class Domain>
+class channel_awaiter;
 }  // namespace detail
 
 /// The capacity of a channel that always has room.
@@ -144,6 +146,8 @@ class channel {
   friend class detail::receive_case;
   template <class U, class Value, class D>
   friend class detail::send_case;
+  template <class U, class D>
+  friend class detail::channel_awaiter;
 
   using received = std::expected<T, wait_error>;
   /// How long a call waits that cannot be done at once.

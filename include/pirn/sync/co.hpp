@@ -27,7 +27,7 @@ class select_awaiter : public own_awaiter {
     return result_.has_value();
   }
   template <task_like Promise>
-  bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> h) noexcept {
     return wait_.begin(h.promise().chain(), h, options_ = selecting_.options(), selecting_.entries());
   }
   selection await_resume() {
@@ -46,56 +46,159 @@ class select_awaiter : public own_awaiter {
   std::optional<selection> result_;
 };
 
-/// The awaiter of a select with one case.
-template <class Case>
-class case_awaiter : public own_awaiter {
- public:
-  bool await_ready() { return select_.await_ready(); }
-  template <task_like Promise>
-  bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
-    return select_.await_suspend(h);
+/// Schedules waiters whose waits were claimed, after the lock is released: one at the front, a chain at the back.
+PIRN_ALWAYS_INLINE void schedule_from_task(waiter* woken) noexcept {
+  if (woken == nullptr) {
+    return;
   }
+  if (woken->next != nullptr) [[unlikely]] {
+    wait_list::schedule_all(woken);
+    return;
+  }
+  agent& who = *woken->wake.agent();
+  if (who.kind() == agent_kind::coroutine) {
+    auto& chain = static_cast<coroutine_agent&>(who);
+    if (&chain.home() == current_worker()) [[likely]] {
+      coroutine_runner::here().push(chain);
+      return;
+    }
+  }
+  make_ready(who, placement::front);
+}
+
+/// The common part of the awaiters for one channel, and all that they know of its inside.
+template <class T, class Domain>
+class channel_awaiter : public own_awaiter {
+ public:
+  channel_awaiter(const channel_awaiter&) = delete;
+  channel_awaiter& operator=(const channel_awaiter&) = delete;
 
  protected:
-  template <class Channel, class Value>
-  case_awaiter(Channel& channel, Value& value, platform::time_point deadline)
-      : case_(channel, value), select_({&case_}, deadline) {}
-  std::expected<void, wait_error> outcome() { return select_.await_resume().outcome; }
+  using channel = pirn::channel<T, Domain>;
+  using exchange = typename channel::exchange;
+
+  channel_awaiter(channel& with, void* object, platform::time_point deadline) noexcept
+      : channel_(with), deadline_(deadline), exchange_{object} {}
+
+  /// Receives into or sends from the exchange. False if the task must wait; then the lock of the channel is held.
+  PIRN_ALWAYS_INLINE bool receive_now() {
+    return attempt([this](waiter*& woken) { return channel_.receive_locked(exchange_, woken); });
+  }
+  PIRN_ALWAYS_INLINE bool send_now(T& value) {
+    return attempt([&](waiter*& woken) { return !channel_.closed_ && channel_.send_locked(value, woken); });
+  }
+  /// Begins the wait, with that lock held, and returns the result for `await_suspend`.
+  PIRN_ALWAYS_INLINE std::coroutine_handle<> begin_receive(coroutine_agent& who, std::coroutine_handle<> at) noexcept {
+    return begin(who, at, channel_.receivers_, "value in channel");
+  }
+  PIRN_ALWAYS_INLINE std::coroutine_handle<> begin_send(coroutine_agent& who, std::coroutine_handle<> at) noexcept {
+    return begin(who, at, channel_.senders_, "room in channel");
+  }
+  /// Returns why the wait has ended.
+  PIRN_ALWAYS_INLINE wake_reason end_receive() noexcept { return end(channel_.receivers_); }
+  PIRN_ALWAYS_INLINE wake_reason end_send() noexcept { return end(channel_.senders_); }
+
+  enum class progress : std::uint8_t { none, done, closed, waits };
+
+  channel& channel_;
+  platform::time_point deadline_;
+  exchange exchange_;
+  progress progress_ = progress::none;
 
  private:
-  Case case_;
-  select_awaiter<1> select_;
-};
+  using entry = list_entry<typename Domain::lock>;
 
-/// Holds the value to which a case refers.
-template <class T>
-struct case_value {
-  T value;
+  template <class Attempt>
+  PIRN_ALWAYS_INLINE bool attempt(const Attempt& what) {
+    waiter* woken = nullptr;
+    channel_.lock_.lock();
+    try {
+      progress_ = what(woken) ? progress::done : channel_.closed_ ? progress::closed : progress::waits;
+    } catch (...) {
+      channel_.lock_.unlock();
+      wait_list::schedule_all(woken);  // it tries again
+      throw;
+    }
+    if (progress_ == progress::waits) {
+      return false;
+    }
+    channel_.lock_.unlock();
+    schedule_from_task(woken);
+    return true;
+  }
+  PIRN_ALWAYS_INLINE std::coroutine_handle<> begin(coroutine_agent& who, std::coroutine_handle<> at, wait_list& in,
+                                                   const char* what) noexcept {
+    entry here{in, channel_.lock_, node_, &exchange_};
+    return wait_.begin(who, at, {.deadline = deadline_, .what = what, .object = &channel_}, here);
+  }
+  PIRN_ALWAYS_INLINE wake_reason end(wait_list& in) noexcept {
+    entry here{in, channel_.lock_, node_};
+    return wait_.end(here);
+  }
+
+  coroutine_wait wait_;
+  waiter_place node_;
 };
 
 template <class T, class Domain>
-class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receive_case<T, std::optional<T>, Domain>> {
+class receive_awaiter : public channel_awaiter<T, Domain> {
   static_assert(std::is_nothrow_move_constructible_v<T>,
                 "co::receive moves the value once more at the end, and a value whose move throws would be lost: "
                 "receive it into a variable, by co_await co::select(pirn::receive(channel, variable))");
+  using base = channel_awaiter<T, Domain>;
 
  public:
-  receive_awaiter(channel<T, Domain>& from, platform::time_point deadline)
-      : receive_awaiter::case_awaiter(from, this->value, deadline) {}
-  std::expected<T, wait_error> await_resume() {
-    if (const auto outcome = this->outcome(); !outcome) {
-      return std::unexpected(outcome.error());
-    }
-    return std::move(*this->value);
+  receive_awaiter(channel<T, Domain>& from, platform::time_point deadline) noexcept : base(from, &result_, deadline) {}
+
+  PIRN_ALWAYS_INLINE bool await_ready() { return this->receive_now(); }
+  template <task_like Promise>
+  PIRN_ALWAYS_INLINE std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> h) noexcept {
+    return this->begin_receive(h.promise().chain(), h);
   }
+  PIRN_ALWAYS_INLINE std::expected<T, wait_error> await_resume() {
+    if (this->progress_ == base::progress::waits) {
+      if (const wake_reason why = this->end_receive(); why != wake_reason::notified) [[unlikely]] {
+        return std::unexpected(error_of(why));
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  std::expected<T, wait_error> result_{std::unexpect, wait_error::closed};  // as it stays where the channel is closed
 };
 
 template <class T, class Domain>
-class send_awaiter : public case_awaiter<send_case<T, T&, Domain>> {
+class send_awaiter : public channel_awaiter<T, Domain> {
+  using base = channel_awaiter<T, Domain>;
+
  public:
-  send_awaiter(channel<T, Domain>& to, T& given, platform::time_point deadline)
-      : send_awaiter::case_awaiter(to, given, deadline) {}
-  std::expected<void, wait_error> await_resume() { return this->outcome(); }
+  send_awaiter(channel<T, Domain>& to, T& given, platform::time_point deadline) noexcept
+      : base(to, std::addressof(given), deadline), value_(given) {}
+
+  PIRN_ALWAYS_INLINE bool await_ready() { return this->send_now(value_); }
+  template <task_like Promise>
+  PIRN_ALWAYS_INLINE std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> h) noexcept {
+    return this->begin_send(h.promise().chain(), h);
+  }
+  PIRN_ALWAYS_INLINE std::expected<void, wait_error> await_resume() {
+    if (this->progress_ == base::progress::closed) [[unlikely]] {
+      return std::unexpected(wait_error::closed);
+    }
+    if (this->progress_ == base::progress::waits) {
+      if (const wake_reason why = this->end_send(); why != wake_reason::notified) [[unlikely]] {
+        return std::unexpected(error_of(why));
+      }
+      if (!this->exchange_.moved) [[unlikely]] {
+        return this->channel_.send(std::move(value_),
+                                   this->deadline_);  // closed, or so rare that the fiber may wait for it
+      }
+    }
+    return {};
+  }
+
+ private:
+  T& value_;
 };
 
 }  // namespace detail

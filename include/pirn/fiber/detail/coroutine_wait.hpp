@@ -13,25 +13,36 @@ namespace detail {
 class coroutine_wait {
  public:
   /// Begins the wait of `who`, which is about to be suspended and resumes in `at`. Once the entries are published,
-  /// others may claim it: only its home resumes it, and that runs this. False if a stop was requested: then the
-  /// coroutine continues, with the reason.
+  /// others may claim it: only its home resumes it, and that runs this. Returns the result for `await_suspend`: the
+  /// next chain, or `at` if a stop was requested, and then the coroutine continues with the reason.
   template <class Entries>
-  bool begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& options, Entries& entries) noexcept {
+  std::coroutine_handle<> begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& options,
+                                Entries& entries) noexcept {
     who.leave();
     // First, since a signal that comes in between may print a dump.
     who.continuation = at;
     who.waits_for = options.what;
     who.waits_at = options.object;
+    const wait_kind kind = kind_of(options);
     std::uint64_t epoch = 0;
-    if (!begin_wait<false>(who, kind_of(options), epoch, entries)) {
+    if (!begin_wait<true>(who, kind, epoch, entries)) [[unlikely]] {
       reason_ = who.stop_reason();
       who.enter();
-      return false;
+      return coroutine_runner::pass(who, at);
     }
     who_ = &who;
-    publish_action publish(entries.publisher());
-    suspend_slow({who, options, kind_of(options), epoch}, publish, &limit_);
-    return true;
+    coroutine_runner& runner = coroutine_runner::here();
+    const unsigned passed = who.passed;
+    if (options.deadline != platform::never) {
+      publish_action publish(entries.publisher());
+      suspend_slow({who, options, kind, epoch}, publish, &limit_);
+    } else {
+      if (kind == wait_kind::stoppable && who.open_to_stop(epoch)) [[unlikely]] {
+        runner.push(who);
+      }
+      entries.publisher()();
+    }
+    return runner.next(passed);
   }
   /// Returns why it has ended. Called once, when the coroutine has been resumed or was not suspended.
   template <class Entries>
@@ -52,11 +63,14 @@ class coroutine_wait {
 /// An event that happens once, and its waiter: a fiber, a thread or a coroutine.
 class completion {
  public:
-  /// Marks it as done, and touches nothing of it afterwards, so that the waiter may destroy it.
-  void set() noexcept {
+  /// Marks it as done. True if it was abandoned: then the caller destroys it. Otherwise nothing of it is touched
+  /// afterwards, so that the waiter may destroy it.
+  bool set() noexcept {
     queue_.lock();
     done_ = true;
+    const bool abandoned = abandoned_;
     queue_.notify_all_and_unlock();
+    return abandoned;
   }
   [[nodiscard]] wake_reason wait(const wait_options& options) noexcept {
     queue_.lock();
@@ -66,20 +80,38 @@ class completion {
     }
     return queue_.wait(options);
   }
-  /// Begins the wait of a coroutine, which no stop ends. True if the coroutine must be suspended.
-  bool begin_wait(coroutine_agent& who, std::coroutine_handle<> at) noexcept {
+  /// Says that no waiter will come. True if it is done: then the caller destroys it, and otherwise the caller of `set`.
+  [[nodiscard]] bool abandon() noexcept {
     queue_.lock();
-    if (done_) {
-      queue_.unlock();
-      return false;
-    }
-    list_entry<platform::spinlock, true> entry{queue_.list(), queue_.own_lock(), node_};
-    return wait_.begin(who, at, {.stoppable = false, .what = "an awaitable"}, entry);
+    abandoned_ = true;
+    const bool done = done_;
+    queue_.unlock();
+    return done;
   }
 
  private:
+  friend class completion_wait;
   wait_queue queue_;
   bool done_ = false;
+  bool abandoned_ = false;
+};
+
+/// The wait of a coroutine for a completion, which no stop ends; lies in its frame.
+class completion_wait {
+ public:
+  /// Begins the wait. Returns the result for the `await_suspend` of the coroutine.
+  std::coroutine_handle<> begin(completion& what, coroutine_agent& who, std::coroutine_handle<> at,
+                                const char* name) noexcept {
+    what.queue_.lock();
+    if (what.done_) {
+      what.queue_.unlock();
+      return coroutine_runner::pass(who, at);
+    }
+    list_entry<platform::spinlock, true> entry{what.queue_.list(), what.queue_.own_lock(), node_};
+    return wait_.begin(who, at, {.stoppable = false, .what = name}, entry);
+  }
+
+ private:
   coroutine_wait wait_;
   waiter_place node_;
 };
@@ -101,7 +133,7 @@ class fiber_awaiter : public own_awaiter {
     return outcome_ != join_possible;
   }
   template <class Promise>
-  bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> h) noexcept {
     me_.target = fiber_.control_;
     return wait_.begin(h.promise().chain(), h, options_, me_);
   }
