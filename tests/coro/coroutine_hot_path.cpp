@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/coroutine_pool.hpp"
 #include "pirn/stack/expert/frame_buffer.hpp"
 
 using word = std::uint64_t;
@@ -34,5 +35,25 @@ void create_run_destroy(const pirn::stack& memory, word& ran, word times) {
   for (word i = 0; i < times; ++i) {
     pirn::coroutine<void()>(memory, [&ran](pirn::coroutine<void()>::yield&) { ++ran; }).resume();
   }
+}
+
+void start_jobs(pirn::coroutine_pool& pool, word& ran, word times) {
+  for (word i = 0; i < times; ++i) {
+    pool.start([&ran](pirn::coroutine_pool::yield&) { ++ran; });
+  }
+}
+
+void resume_jobs(pirn::coroutine_pool::job& job, word times) {
+  for (word i = 0; i < times; ++i) {
+    job.resume();
+  }
+}
+
+void start_endless_job(pirn::coroutine_pool& pool, pirn::coroutine_pool::job& job) {
+  job = pool.start([](pirn::coroutine_pool::yield& yield) {
+    for (;;) {
+      yield();
+    }
+  });
 }
 }

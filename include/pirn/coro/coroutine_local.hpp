@@ -24,7 +24,10 @@ class coroutine_locals {
   coroutine_locals& operator=(const coroutine_locals&) = delete;
 
  protected:
-  PIRN_ALWAYS_INLINE ~coroutine_locals() {
+  PIRN_ALWAYS_INLINE ~coroutine_locals() { clear(); }
+
+  /// Destroys all variables.
+  PIRN_ALWAYS_INLINE void clear() noexcept {
     // A destructor may use older variables, and create new ones. The loop is here and not in a function that gets this
     // object: then the object's address would escape, and it would become a part of every frame and image.
     while (newest_ != nullptr) [[unlikely]] {

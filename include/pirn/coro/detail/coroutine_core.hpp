@@ -129,6 +129,9 @@ struct coroutine_entry;
       "for another coroutine that it resumed)");
 }
 
+/// What is reported of an exception that leaves a body in response to its unwind.
+inline constexpr const char* dropped_exception = "its body threw another exception, which is dropped";
+
 /// The yield object of a coroutine<Out(In...)>, with Out as a list of none or one. It lives in the frame of its
 /// coroutine's entry function, and is the first argument of the body.
 template <class Outs, class Ins>
@@ -267,7 +270,7 @@ struct coroutine_entry<void(Out...), void(In...), Body> {
                                       std::exception_ptr& thrown) noexcept {
     if (cancelled_by != nullptr) {
       if (thrown != nullptr) {
-        cancelled_by->report("its body threw another exception, which is dropped");
+        cancelled_by->report(dropped_exception);
         thrown = nullptr;
       }
       how = static_cast<word>(last_word::unwound);
@@ -335,23 +338,33 @@ PIRN_COLD inline void destroyed_while_running() noexcept {
   reinterpret_cast<forced_unwind*>(address)->raise();
 }
 
-/// Unwinds a suspended coroutine.
-PIRN_COLD inline void cancel_coroutine(arch::peer to, sanitizer_peer sanitizer) noexcept {
+/// Unwinds a suspended body. Returns the peer of its last switch, which carried `words`; before that calls
+/// `ended(unwind)`.
+template <class Ended>
+PIRN_COLD inline arch::peer cancel_body(arch::peer to, sanitizer_peer& sanitizer, word (&words)[value_words],
+                                        Ended&& ended) noexcept {
   constexpr int max_attempts = 1000;
   forced_unwind unwind("coroutine");
   for (int attempts = 0; attempts < max_attempts; ++attempts) {
-    word words[value_words] = {reinterpret_cast<word>(&unwind)};
+    words[0] = reinterpret_cast<word>(&unwind);
+    words[1] = words[2] = words[3] = 0;
     sanitizer.leave();
     arch::transfer_tagged(to, words);
     sanitizer.arrive();
     if (arch::is_tagged(to)) {
+      ended(unwind);
       sanitizer.forget();
-      return;
+      return to;
     }
     unwind.report("it suspended, and is unwound from there");
   }
   forced_unwind::refuse("coroutine",
                         "it keeps suspending in handlers of the exceptions that it throws in response to the unwind");
+}
+/// Unwinds a suspended coroutine.
+PIRN_COLD inline void cancel_coroutine(arch::peer to, sanitizer_peer sanitizer) noexcept {
+  word words[value_words];
+  cancel_body(to, sanitizer, words, [](forced_unwind&) {});
 }
 
 /// The address of the sanitizer_state of a stack; empty without a sanitizer.
