@@ -83,8 +83,26 @@ class coroutine_pool {
     return *--top_;
   }
   PIRN_ALWAYS_INLINE void put(member* unused) noexcept { *top_++ = unused; }
-  PIRN_COLD member* make();
-  PIRN_COLD void grow();
+  PIRN_COLD member* make() {
+    if (size_ == capacity_) {
+      grow();
+    }
+    const stack_result got = stacks_.allocate(stack_size_);
+    if (!got) {
+      detail::no_stack(got.error, "pirn: coroutine_pool");
+    }
+    ++size_;
+    return member::make(got.value);
+  }
+  PIRN_COLD void grow() {
+    const std::size_t idle_now = idle();
+    const std::size_t capacity = capacity_ != 0 ? 2 * capacity_ : 16;
+    auto larger = std::make_unique<member*[]>(capacity);
+    std::copy(all_idle_.get(), top_, larger.get());
+    all_idle_ = std::move(larger);
+    top_ = all_idle_.get() + idle_now;
+    capacity_ = capacity;
+  }
   /// Puts a member back whose job has not returned.
   PIRN_COLD void cancel(member* suspended) noexcept {
     suspended->cancel();
@@ -189,28 +207,6 @@ PIRN_ALWAYS_INLINE coroutine_pool::job coroutine_pool::start(What&& what) {
   member* suspended = one;
   switched(one, to, words, [&suspended] { suspended = nullptr; });
   return job(this, suspended);
-}
-
-inline void coroutine_pool::grow() {
-  const std::size_t idle_now = idle();
-  const std::size_t capacity = capacity_ != 0 ? 2 * capacity_ : 16;
-  auto larger = std::make_unique<member*[]>(capacity);
-  std::copy(all_idle_.get(), top_, larger.get());
-  all_idle_ = std::move(larger);
-  top_ = all_idle_.get() + idle_now;
-  capacity_ = capacity;
-}
-
-inline detail::pool_coroutine* coroutine_pool::make() {
-  if (size_ == capacity_) {
-    grow();
-  }
-  const stack_result got = stacks_.allocate(stack_size_);
-  if (!got) {
-    detail::no_stack(got.error, "pirn: coroutine_pool");
-  }
-  ++size_;
-  return member::make(got.value);
 }
 
 inline void coroutine_pool::trim(std::size_t keep) noexcept {

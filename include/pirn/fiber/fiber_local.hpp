@@ -8,7 +8,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/detail/platform.hpp"
+#include "pirn/coro/detail/local_table.hpp"
+#include "pirn/detail/abi.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn {
@@ -16,56 +17,11 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
-/// One fiber's value of one variable.
-struct local_node {
-  constexpr local_node(std::uint64_t which, void (*end)(local_node*) noexcept) noexcept : key(which), destroy(end) {}
-  std::uint64_t key;
-  void (*destroy)(local_node*) noexcept;
-  local_node* older = nullptr;
-};
-
-/// The values of one fiber or thread: a hash table for finding them, a list for destroying them.
-class local_table {
- public:
-  [[nodiscard]] local_node* find(std::uint64_t key) const noexcept;
-  /// Takes the node, whose key must not be in the table. Throws std::bad_alloc, and then does not take it.
-  void add(local_node* node);
-  /// Destroys all values, the newest first, and those that the destructors make.
-  void clear() noexcept;
-
- private:
-  [[nodiscard]] std::size_t place_of(std::uint64_t key) const noexcept;
-  void grow();
-
-  std::unique_ptr<local_node*[]> places_;
-  std::size_t capacity_ = 0;  ///< a power of two, or 0 at first
-  std::size_t count_ = 0;
-  local_node* newest_ = nullptr;
-};
-
 /// Returns the caller's table; null if it has none yet.
 local_table* locals_if_any() noexcept;
 /// Returns the caller's table. Throws std::bad_alloc.
 local_table& locals_here();
 void end_locals(local_table*& locals) noexcept;
-/// The number that identifies a variable's values. Not its address: another variable may come to lie there while the
-/// values live on. Assigned at the first use and not by a constructor: a static object of another file may use the
-/// variable before that would run.
-class local_key {
- public:
-  constexpr local_key() noexcept = default;
-  /// Returns 0, which no value has, before the first use.
-  [[nodiscard]] std::uint64_t if_any() const noexcept { return number_.load(platform::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t get() noexcept {
-    const std::uint64_t known = if_any();
-    return known != 0 ? known : make();
-  }
-
- private:
-  std::uint64_t make() noexcept;
-
-  platform::signal_atomic<std::uint64_t> number_{0};
-};
 
 }  // namespace detail
 

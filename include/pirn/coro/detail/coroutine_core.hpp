@@ -129,7 +129,7 @@ struct coroutine_entry;
       "for another coroutine that it resumed)");
 }
 
-/// What is reported of an exception that leaves a body in response to its unwind.
+/// The report of an exception that leaves a body in response to its unwind.
 inline constexpr const char* dropped_exception = "its body threw another exception, which is dropped";
 
 /// The yield object of a coroutine<Out(In...)>, with Out as a list of none or one. It lives in the frame of its
