@@ -16,6 +16,7 @@ endif()
 enable_language(C)
 
 add_library(pirn_c_objects OBJECT "${PROJECT_SOURCE_DIR}/src/coro/c_api/c_api.cpp")
+target_include_directories(pirn_c_objects PRIVATE "${PROJECT_SOURCE_DIR}/src")
 pirn_c_library(c "${PROJECT_SOURCE_DIR}/src/coro/c_api/c_api.map")
 foreach(name IN ITEMS pirn_c pirn_c_static)
   target_include_directories(${name} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>

@@ -97,6 +97,25 @@ PIRN_EXPORT void* pirn_user(const pirn_coroutine* coroutine);
 /** Replaces the pointer that pirn_user returns. */
 PIRN_EXPORT void pirn_set_user(pirn_coroutine* coroutine, void* user);
 
+/* ---- variables ---- */
+
+/** A variable of which each coroutine has a separate value, a pointer that is null at first. Never negative. */
+typedef int pirn_local;
+/** The most variables of a process. */
+#define PIRN_LOCAL_MAX 1024
+
+/** Makes a variable, for the rest of the process. Where `end` is not null, it is called for each value that is not
+ * null when its coroutine has ended, by return, pirn_destroy, pirn_reset or the end of the thread: on the coroutine's
+ * stack, after its frames. It finds the other values that are left, and may set values, which end too; it must not
+ * yield (-EPERM) or let a C++ exception out. The latest variable ends first. Any thread. -EINVAL: null; -EAGAIN: there
+ * are PIRN_LOCAL_MAX. */
+PIRN_EXPORT int pirn_local_create(pirn_local* result, void (*end)(void* value));
+/** Returns the value in the coroutine that the caller runs in; null outside of any. O(1). */
+PIRN_EXPORT void* pirn_local_get(pirn_local variable);
+/** Sets the value in the coroutine that the caller runs in; does not end the earlier one. -EINVAL: no such variable;
+ * -EPERM: outside of any coroutine; -ENOMEM. */
+PIRN_EXPORT int pirn_local_set(pirn_local variable, void* value);
+
 #ifdef __cplusplus
 }
 #endif

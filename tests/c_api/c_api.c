@@ -309,6 +309,88 @@ static void the_end_of_a_thread_unwinds_its_resumers(void) {
 static void the_end_of_a_thread_unwinds_its_resumers(void) {}
 #endif
 
+/* ---- variables ---- */
+
+static pirn_local name_of, count_of, ends_late;
+static char end_log[64];
+
+static void log_end(void* value) {
+  strncat(end_log, value, sizeof end_log - strlen(end_log) - 1);
+  CHECK(pirn_self() != NULL);
+  CHECK(pirn_yield(pirn_self(), NULL, NULL) == -EPERM);
+}
+/* The latest variable, so the first that ends: finds an older one, and sets itself once more. */
+static void log_end_again(void* value) {
+  CHECK(strcmp(pirn_local_get(name_of), "one") == 0);
+  log_end(value);
+  if (strcmp(value, "<") == 0) {
+    CHECK(pirn_local_set(ends_late, ">") == 0);
+  }
+}
+
+static void* inner_has_other_values(pirn_coroutine* self, void* first) {
+  (void)self;
+  CHECK(pirn_local_get(name_of) == NULL);
+  CHECK(pirn_local_set(name_of, first) == 0);
+  CHECK(pirn_local_get(name_of) == first);
+  return NULL;
+}
+static void* has_variables(pirn_coroutine* self, void* first) {
+  pirn_coroutine* inner = NULL;
+  CHECK(pirn_local_get(name_of) == NULL && pirn_local_get(count_of) == NULL);
+  CHECK(pirn_local_set(count_of, NULL) == 0);
+  CHECK(pirn_local_set(name_of, first) == 0);
+  CHECK(pirn_local_set(count_of, number(1)) == 0);
+  CHECK(pirn_create(&inner, NULL, inner_has_other_values, NULL) == 0);
+  CHECK(pirn_resume(inner, "inner", NULL) == PIRN_ENDED);
+  CHECK(pirn_destroy(inner) == 0);
+  while (value_of(pirn_local_get(count_of)) < 5) {
+    CHECK(pirn_yield(self, pirn_local_get(name_of), NULL) == 0);
+    CHECK(pirn_local_set(count_of, number(value_of(pirn_local_get(count_of)) + 1)) == 0);
+  }
+  CHECK(pirn_local_set(ends_late, "<") == 0);
+  return pirn_local_get(name_of);
+}
+
+static void each_coroutine_has_its_variables(void) {
+  pirn_coroutine* one = NULL;
+  pirn_coroutine* two = NULL;
+  pirn_local last = 0;
+  void* out = NULL;
+  CHECK(pirn_local_create(NULL, NULL) == -EINVAL);
+  CHECK(pirn_local_create(&name_of, log_end) == 0);
+  CHECK(pirn_local_create(&count_of, NULL) == 0);
+  CHECK(pirn_local_create(&ends_late, log_end_again) == 0);
+  CHECK(name_of >= 0 && name_of != count_of && count_of != ends_late);
+  CHECK(pirn_local_get(name_of) == NULL);
+  CHECK(pirn_local_set(name_of, "outside") == -EPERM);
+  CHECK(pirn_create(&one, NULL, has_variables, NULL) == 0);
+  CHECK(pirn_create(&two, NULL, has_variables, NULL) == 0);
+  for (int i = 0; i < 4; ++i) {
+    CHECK(pirn_resume(one, "one", &out) == PIRN_YIELDED && strcmp(out, "one") == 0);
+    CHECK(pirn_resume(two, "two", &out) == PIRN_YIELDED && strcmp(out, "two") == 0);
+  }
+  CHECK(strcmp(end_log, "innerinner") == 0);
+  end_log[0] = 0;
+  CHECK(pirn_resume(one, NULL, &out) == PIRN_ENDED && strcmp(out, "one") == 0);
+  CHECK(strcmp(end_log, "<>one") == 0);
+  CHECK(pirn_reset(two, has_variables, NULL) == 0); /* unwinds, after which the values end */
+  CHECK(strcmp(end_log, "<>onetwo") == 0);
+  CHECK(pirn_resume(two, "anew", &out) == PIRN_YIELDED && strcmp(out, "anew") == 0);
+  CHECK(pirn_destroy(two) == 0);
+  CHECK(strcmp(end_log, "<>onetwoinneranew") == 0);
+  CHECK(pirn_destroy(one) == 0);
+  CHECK(strcmp(end_log, "<>onetwoinneranew") == 0);
+  CHECK(pirn_local_get(-1) == NULL && pirn_local_get(PIRN_LOCAL_MAX) == NULL);
+  CHECK(pirn_local_set(-1, "") == -EINVAL && pirn_local_set(PIRN_LOCAL_MAX, "") == -EINVAL);
+  CHECK(pirn_local_set(ends_late + 1, "") == -EINVAL);
+  for (int i = 3; i < PIRN_LOCAL_MAX; ++i) {
+    CHECK(pirn_local_create(&last, NULL) == 0);
+  }
+  CHECK(last == PIRN_LOCAL_MAX - 1);
+  CHECK(pirn_local_create(&last, NULL) == -EAGAIN);
+}
+
 /* ---- misuse ---- */
 
 static void misuse_is_an_error(void) {
@@ -350,6 +432,7 @@ int main(void) {
   stacks_are_used_again();
   they_nest_and_are_reset();
   destroying_unwinds();
+  each_coroutine_has_its_variables();
   misuse_is_an_error();
   if (failures != 0) {
     fprintf(stderr, "%d checks failed\n", failures);

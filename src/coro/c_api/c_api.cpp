@@ -28,6 +28,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "coro/c_api/locals.hpp"
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/c_blocks.hpp"
 #include "pirn/context/detail/call_sites.hpp"
@@ -87,6 +88,7 @@ struct pirn_coroutine {
   _Unwind_Exception* on_its_way = nullptr;  // the end of the thread, which its last switch takes to its resumer
   unsigned uncaught = 0;                    // as of the last frame that the unwinder looked at
   bool diverted = false;                    // a catch block threw another exception instead of rethrowing the unwind
+  pirn_c::locals variables;
 };
 
 namespace {
@@ -130,8 +132,18 @@ pirn_stack* place_stack(char* limit, char* end, void* mapping, std::size_t mappe
   return new (at) pirn_stack{limit, mapping, mapped, false, false};
 }
 
+/// Ends the variables of a coroutine, on its stack. It yields no more.
+PIRN_COLD void end_variables(pirn_coroutine& self) noexcept {
+  self.unwinding_now = true;
+  self.variables.end();
+  self.unwinding_now = false;
+}
+
 /// The last switch of a coroutine. Inlined: a call without its return would make the resumer's return mispredict.
 [[noreturn]] PIRN_ALWAYS_INLINE void leave(pirn_coroutine& self, void* result) noexcept {
+  if (self.variables.any()) [[unlikely]] {
+    end_variables(self);
+  }
   arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(result), 0, 0, 0};
   self.back_sanitizer.leave_for_good();
   arch::transfer_last(self.back, words);
@@ -585,4 +597,29 @@ void pirn_set_user(pirn_coroutine* coroutine, void* user) {
   if (coroutine != nullptr) {
     coroutine->user = user;
   }
+}
+
+int pirn_local_create(pirn_local* result, void (*end)(void* value)) {
+  if (result == nullptr) {
+    return -EINVAL;
+  }
+  const int made = pirn_c::local_keys::make(end);
+  if (made < 0) {
+    return made;
+  }
+  *result = made;
+  return 0;
+}
+
+void* pirn_local_get(pirn_local variable) {
+  const pirn_coroutine* const self = current();
+  return self == nullptr ? nullptr : self->variables.get(variable);
+}
+
+int pirn_local_set(pirn_local variable, void* value) {
+  if (!pirn_c::local_keys::has(variable)) {
+    return -EINVAL;
+  }
+  pirn_coroutine* const self = current();
+  return self == nullptr ? -EPERM : self->variables.set(variable, value);
 }
