@@ -53,7 +53,7 @@ TCMALLOC = Path("/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4")
 
 def aco(scale: str) -> list[Setting]:
     """Returns settings of coroutines and bytes of their images, as in libaco's benchmark; of the order of resumption,
-    the owner of the control words, and the malloc."""
+    the owner of the control words, the malloc, and whether all lines of an image change at each turn."""
     plain = ("creation", "shared", "glibc")
     variants = [("random", "shared", "glibc"), ("creation", "own", "glibc"), ("creation", "shared", "tcmalloc")]
     images = [(1, 0)] + [(count, image) for count in (2_000_000, 10_000_000) for image in (8, 24, 40, 56, 120)]
@@ -62,8 +62,8 @@ def aco(scale: str) -> list[Setting]:
     if scale == "sweep":
         chosen = [(*each, *variant) for variant in (plain, *variants, ("random", "own", "tcmalloc")) for each in images]
     elif scale == "normal":
-        fewer = [(1, 0), (100_000, 8), (100_000, 1016), (100_000, 7992), (2_000_000, 8), (2_000_000, 120), (2_000_000, 504),
-                 (10_000_000, 8), (10_000_000, 120)]
+        fewer = [(1, 0), (100_000, 8), (100_000, 1016), (100_000, 2040), (100_000, 4088), (100_000, 7992), (2_000_000, 8),
+                 (2_000_000, 120), (2_000_000, 504), (10_000_000, 8), (10_000_000, 120)]
         chosen = [(*each, *plain) for each in fewer]
         chosen += [(count, image, *variant) for variant in variants
                    for count, image in ((1, 0), (2_000_000, 120), (10_000_000, 8))]
@@ -71,8 +71,11 @@ def aco(scale: str) -> list[Setting]:
         chosen = [(1, 0, *plain), (100_000, 8, *plain), (100_000, 1016, *plain)]
         chosen += [(100_000, 120, *variant) for variant in (plain, *variants)]
 
-    def setting(count, image, order, words, malloc) -> Setting:
-        inputs = {"COROUTINES": count, "IMAGE": image, "ORDER": order, "FPENV": words, "MALLOC": malloc,
+    if scale != "quick":
+        chosen += [(count, image, *plain, 1) for count, image in ((2_000_000, 504), (100_000, 1016), (100_000, 2040))]
+
+    def setting(count, image, order, words, malloc, dirty=0) -> Setting:
+        inputs = {"COROUTINES": count, "IMAGE": image, "ORDER": order, "FPENV": words, "MALLOC": malloc, "DIRTY": dirty,
                   "RESUMES": 2_000_000 if scale == "quick" else 20_000_000}
         if malloc != "tcmalloc":
             return Setting(inputs, own_words=words == "own")

@@ -22,10 +22,13 @@ struct setting {
   std::string order = word_input("ORDER");    ///< of resumption: creation, random
   std::string fpenv = word_input("FPENV");    ///< control words: shared by all, or separate for each
   std::string malloc = word_input("MALLOC");  ///< glibc, tcmalloc: the library that LD_PRELOAD loads
+  bool dirty = input("DIRTY") != 0;           ///< whether each line of an image changes at each turn; in libaco's, none
 };
 
 /// The number of resumes, counted by the coroutines.
 inline std::uint64_t turns = 0;
+/// `setting::dirty`.
+inline bool writes_lines = false;
 
 /// The body of a coroutine with `Bytes` bytes of local variables, until `yield` returns false. Their address escapes,
 /// so they stay in the frame.
@@ -37,6 +40,12 @@ __attribute__((always_inline)) inline void body(Yield yield) {
     asm volatile("" : : "r"(bytes) : "memory");
     do {
       ++turns;
+      if (writes_lines) [[unlikely]] {
+        for (std::size_t at = 0; at < Bytes; at += 64) {
+          bytes[at] = static_cast<unsigned char>(turns);
+        }
+        asm volatile("" : : "r"(bytes) : "memory");
+      }
     } while (yield());
   } else {
     do {
@@ -76,11 +85,13 @@ inline double peak_mib() {
 template <typename Kind>
 void rows(const char* impl, const char* note) {
   const setting what;
+  writes_lines = what.dirty;
   Kind kind(what);
   const auto row = [&](const char* op, const char* unit, double value) {
     const std::string params = R"({"coroutines":)" + std::to_string(what.coroutines) + R"(,"image":)" +
                                std::to_string(what.image) + R"(,"op":")" + op + R"(","order":")" + what.order +
-                               R"(","fpenv":")" + what.fpenv + R"(","malloc":")" + what.malloc + "\"}";
+                               R"(","fpenv":")" + what.fpenv + R"(","malloc":")" + what.malloc + '"' +
+                               (what.dirty ? R"(,"dirty":1})" : "}");
     bench::row("aco", impl, params, unit, value, note);
   };
   const auto timed = [](std::uint64_t operations, auto run) {

@@ -193,11 +193,15 @@ PIRN_NOINLINE void resume_any(aco_t* co) noexcept {
       if (co->main_co->main_co != nullptr && is_active(on.owner)) [[unlikely]] {
         misused("aco_resume: the share stack is in use by the caller, or by a coroutine that waits for the caller");
       }
-      save(on.owner);
     }
-    // A function whose last call is aco_yield jumps there, and the registers were stored over this word.
-    *static_cast<void**>(on.align_retptr) = reinterpret_cast<void*>(&aco_funcp_protector_asm);
-    load(co);
+    if (on.owner == nullptr || !exchange_large(on.owner, co)) {
+      if (on.owner != nullptr) {
+        save(on.owner);
+      }
+      // A function whose last call is aco_yield jumps there, and the registers were stored over this word.
+      *static_cast<void**>(on.align_retptr) = reinterpret_cast<void*>(&aco_funcp_protector_asm);
+      load(co);
+    }
   }
   if (!is_plain(co->main_co)) {
     switch_any<env>(co->main_co, co);

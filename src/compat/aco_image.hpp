@@ -197,4 +197,33 @@ PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
   return true;
 }
 
+/// `save` and `load` of coroutines with large images of one size and as many registers, which each has had before.
+/// Returns whether it has done so.
+PIRN_ALWAYS_INLINE bool exchange_large(aco_t* owner, aco_t* co) noexcept {
+  const std::size_t size = live_size(owner);
+  if (!pirn::detail::is_exchanged(size) || size != owner->save_stack.valid_sz || size != co->save_stack.valid_sz ||
+      owner->kept != co->kept || !is_outside(co) || watched()) {
+    return false;
+  }
+  word* const sp = sp_of(owner);
+  const std::size_t kept = kept_of(co);
+  word zeros = 0;
+  for (std::size_t i = kept + 1; i <= kept_words; ++i) {
+    zeros |= *(sp - i);
+  }
+  if (zeros != 0 || (kept != 0 && *(sp - kept) == 0)) {
+    return false;
+  }
+  const std::size_t more = kept != 0 ? kept - 1 : 0;
+  if (kept != 0) {  // the first lies beside the coroutine
+    *room_of(owner) = *(sp - kept);
+    *(sp - kept) = *room_of(co);
+  }
+  pirn::detail::exchange_large_images(reinterpret_cast<char*>(sp - more), reinterpret_cast<char*>(buffer_of(owner)),
+                                      reinterpret_cast<const char*>(buffer_of(co)), size + more * sizeof(word));
+  count_save(owner->save_stack, size);
+  settle(co);
+  return true;
+}
+
 }  // namespace pirn_aco

@@ -94,6 +94,130 @@ PIRN_ALWAYS_INLINE void exchange_small_images(char* stack, char* out, const char
   }
 }
 
+/// Images from small_image bytes to less than this are exchanged line by line; calls of memcpy copy larger ones. Not
+/// under sanitizers and valgrind, which would report the comparison of frames: they hold uninitialized bytes.
+#if defined(PIRN_ASAN) || defined(PIRN_TSAN) || defined(PIRN_VALGRIND)
+inline constexpr std::size_t large_image = 0;
+#else
+inline constexpr std::size_t large_image = 3072;
+#endif
+
+inline constexpr std::size_t image_line = 64;
+
+/// Exchanges a line, in pieces of 16 bytes.
+struct line_of_16 {
+  static PIRN_ALWAYS_INLINE void exchange(char* stack, char* out, const char* in) noexcept {
+    using piece = piece_of<16>::type;
+    auto* const here = reinterpret_cast<piece*>(stack);
+    auto* const old = reinterpret_cast<piece*>(out);
+    const auto* const next = reinterpret_cast<const piece*>(in);
+    const piece a = here[0];
+    const piece b = here[1];
+    const piece c = here[2];
+    const piece d = here[3];
+    if (any((a ^ old[0]) | (b ^ old[1]) | (c ^ old[2]) | (d ^ old[3]))) {
+      old[0] = a;
+      old[1] = b;
+      old[2] = c;
+      old[3] = d;
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+      here[i] = next[i];
+    }
+  }
+
+ private:
+  static PIRN_ALWAYS_INLINE bool any(piece_of<16>::type bits) noexcept {
+#if defined(__SSE2__)
+    typedef char bytes __attribute__((vector_size(16)));
+    return __builtin_ia32_pmovmskb128(reinterpret_cast<bytes>(bits) == bytes{}) != 0xffff;
+#else
+    std::size_t all = 0;
+    for (std::size_t i = 0; i < sizeof bits / sizeof(std::size_t); ++i) {
+      all |= bits[i];
+    }
+    return all != 0;
+#endif
+  }
+};
+
+/// Exchanges `size` bytes as two copies would, but does not write lines of `out` that are as they were: from one turn
+/// to the next only the inner frames of a coroutine change, and what is not written need not go back to memory. `out`
+/// was read a turn ago, so it is in the cache. The lines from `ahead` on are prefetched.
+inline PIRN_NOINLINE void exchange_lines(char* stack, char* out, const char* in, std::size_t size,
+                                         const char* ahead) noexcept {
+  const std::size_t rest = size % image_line;
+  for (const char* const end = in + (size - rest); in != end;) {
+    __builtin_prefetch(ahead);
+    line_of_16::exchange(stack, out, in);
+    stack += image_line;
+    out += image_line;
+    in += image_line;
+    ahead += image_line;
+  }
+  __builtin_prefetch(ahead);
+  exchange_small_images(stack, out, in, rest);
+}
+
+#if defined(__x86_64__)
+/// As `exchange_lines`, in pieces of 32 bytes: less than half as many instructions, so that the processor looks far
+/// enough ahead to load the next image while it copies this one.
+__attribute__((target("avx2"))) inline PIRN_NOINLINE void exchange_lines_avx2(char* stack, char* out, const char* in,
+                                                                              std::size_t size,
+                                                                              const char* ahead) noexcept {
+  typedef long long piece __attribute__((vector_size(32), aligned(sizeof(std::size_t)), may_alias));
+  const std::size_t rest = size % image_line;
+  for (const char* const end = in + (size - rest); in != end;) {
+    __builtin_prefetch(ahead);
+    auto* const here = reinterpret_cast<piece*>(stack);
+    auto* const old = reinterpret_cast<piece*>(out);
+    const auto* const next = reinterpret_cast<const piece*>(in);
+    const piece a = here[0];
+    const piece b = here[1];
+    const piece different = (a ^ old[0]) | (b ^ old[1]);
+    if (__builtin_ia32_ptestz256(different, different) == 0) {
+      old[0] = a;
+      old[1] = b;
+    }
+    here[0] = next[0];
+    here[1] = next[1];
+    stack += image_line;
+    out += image_line;
+    in += image_line;
+    ahead += image_line;
+  }
+  __builtin_prefetch(ahead);
+  exchange_small_images(stack, out, in, rest);
+}
+#endif
+
+/// Exchanges `size` bytes, from small_image to less than large_image.
+PIRN_ALWAYS_INLINE void exchange_large_images(char* stack, char* out, const char* in, std::size_t size) noexcept {
+  // Images that are resumed in the order of their addresses follow each other in memory.
+  constexpr std::size_t bytes_ahead = 1024;
+  const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(in) - reinterpret_cast<std::uintptr_t>(out);
+  const char* const ahead = in + (apart - size < size ? bytes_ahead : 0);
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) [[likely]] {
+    exchange_lines_avx2(stack, out, in, size, ahead);
+    return;
+  }
+#endif
+  exchange_lines(stack, out, in, size, ahead);
+}
+
+/// Whether images of `size` bytes are exchanged by `exchange_large_images`.
+PIRN_ALWAYS_INLINE constexpr bool is_exchanged(std::size_t size) noexcept {
+  return size >= small_image && size < large_image;
+}
+/// A copy from the stack into an image, which also copies the image `in` onto the stack.
+struct exchange_with {
+  const char* in;
+  PIRN_ALWAYS_INLINE void operator()(char* out, char* stack, std::size_t size) const noexcept {
+    exchange_large_images(stack, out, in, size);
+  }
+};
+
 /// Prefetches the image some turns after `in`, for images that are resumed in the order of their addresses. The
 /// processor's own prefetcher does this too, but not across pages; and it stops where only half of the lines are
 /// requested.

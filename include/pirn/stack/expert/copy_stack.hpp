@@ -470,6 +470,10 @@ PIRN_NOINLINE inline stack_error copied_context::exchange_any() noexcept {
       out->settle();
       return stack_error::no_image_memory;
     }
+    if (detail::is_exchanged(size) && size == size_ && size == out->size_) {
+      out->save(size, on, detail::exchange_with{image_ + sizeof(header)});
+      return restore(on, [](char*, const char*, std::size_t) noexcept {}), stack_error::none;
+    }
     out->save(size, on, &detail::copy_image);
   }
   if (state_ == state::begun) {
@@ -479,8 +483,7 @@ PIRN_NOINLINE inline stack_error copied_context::exchange_any() noexcept {
   on.suspended_ = detail::stored_peer(arch::prepare(on.memory_.top(), entry_));
   on.occupant_ = on.ready_ = this;
   state_ = state::begun;
-  size_ = unsaved;
-  copies_ = 0;
+  size_ = unsaved, copies_ = 0;
   return stack_error::none;
 }
 
