@@ -27,12 +27,10 @@ struct setting {
 
 /// The number of resumes, counted by the coroutines.
 inline std::uint64_t turns = 0;
-/// `setting::dirty`.
-inline bool writes_lines = false;
 
 /// The body of a coroutine with `Bytes` bytes of local variables, until `yield` returns false. Their address escapes,
-/// so they stay in the frame.
-template <std::size_t Bytes, typename Yield>
+/// so they stay in the frame. `Dirty` is `setting::dirty`.
+template <std::size_t Bytes, bool Dirty, typename Yield>
 __attribute__((always_inline)) inline void body(Yield yield) {
   if constexpr (Bytes != 0) {
     unsigned char bytes[Bytes];
@@ -40,7 +38,7 @@ __attribute__((always_inline)) inline void body(Yield yield) {
     asm volatile("" : : "r"(bytes) : "memory");
     do {
       ++turns;
-      if (writes_lines) [[unlikely]] {
+      if constexpr (Dirty) {
         for (std::size_t at = 0; at < Bytes; at += 64) {
           bytes[at] = static_cast<unsigned char>(turns);
         }
@@ -85,7 +83,6 @@ inline double peak_mib() {
 template <typename Kind>
 void rows(const char* impl, const char* note) {
   const setting what;
-  writes_lines = what.dirty;
   Kind kind(what);
   const auto row = [&](const char* op, const char* unit, double value) {
     const std::string params = R"({"coroutines":)" + std::to_string(what.coroutines) + R"(,"image":)" +

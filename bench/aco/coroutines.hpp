@@ -13,15 +13,9 @@ class coroutines {
   template <typename... Arguments>
   explicit coroutines(const setting& what, const Arguments&... arguments)
       : make_(with_bytes_for(what.image,
-                             [](auto bytes) -> maker {
-                               return [](Source& source) {
-                                 return Coroutine(source, [](typename Coroutine::yield& yield) {
-                                   body<decltype(bytes)::value>([&yield]() __attribute__((always_inline)) {
-                                     yield();
-                                     return !ending_;
-                                   });
-                                 });
-                               };
+                             [&what](auto bytes) -> maker {
+                               constexpr std::size_t size = decltype(bytes)::value;
+                               return what.dirty ? &make<size, true> : &make<size, false>;
                              })),
         source_(arguments...),
         all_(what.coroutines) {}
@@ -38,6 +32,15 @@ class coroutines {
 
  private:
   using maker = Coroutine (*)(Source& source);
+  template <std::size_t Bytes, bool Dirty>
+  static Coroutine make(Source& source) {
+    return Coroutine(source, [](typename Coroutine::yield& yield) {
+      body<Bytes, Dirty>([&yield]() __attribute__((always_inline)) {
+        yield();
+        return !ending_;
+      });
+    });
+  }
   static inline bool ending_ = false;
   maker make_;
   Source source_;

@@ -13,9 +13,9 @@
 
 namespace {
 
-template <std::size_t Bytes>
+template <std::size_t Bytes, bool Dirty>
 void coroutine() {
-  bench::aco::body<Bytes>([]() __attribute__((always_inline)) {
+  bench::aco::body<Bytes, Dirty>([]() __attribute__((always_inline)) {
     aco_yield();
     return true;
   });
@@ -24,8 +24,11 @@ void coroutine() {
 class kind {
  public:
   explicit kind(const bench::aco::setting& what)
-      : coroutine_(bench::aco::with_bytes_for(
-            what.image, [](auto bytes) -> aco_cofuncp_t { return &coroutine<decltype(bytes)::value>; })),
+      : coroutine_(bench::aco::with_bytes_for(what.image,
+                                              [&what](auto bytes) -> aco_cofuncp_t {
+                                                constexpr std::size_t size = decltype(bytes)::value;
+                                                return what.dirty ? &coroutine<size, true> : &coroutine<size, false>;
+                                              })),
         all_(what.coroutines) {
     aco_thread_init(nullptr);
     main_ = aco_create(nullptr, nullptr, 0, nullptr, nullptr);
