@@ -35,12 +35,13 @@ class place_in {
 };
 
 /// The program of `impl`. A `Place` is a `place_in` under a name of that program, so that its code is compiled for one
-/// caller, and inlined.
+/// caller, and inlined. `lifo_turns` is that of the runtime's options.
 template <class Place>
-void of_fibers(const char* impl, const char* note) {
+void of_fibers(const char* impl, const char* note, unsigned lifo_turns = pirn::runtime_options{}.lifo_turns) {
   const shape what = checked_shape(5000);
   const auto workers = static_cast<unsigned>(what.workers);
-  pirn::runtime runtime({.workers = workers, .calling_thread = workers == 1, .stack_size = input("STACK")});
+  pirn::runtime runtime(
+      {.workers = workers, .calling_thread = workers == 1, .stack_size = input("STACK"), .lifo_turns = lifo_turns});
   runtime.run([&] {
     std::vector<Place> places(what.coroutines);
     std::vector<std::uint64_t> hops(what.coroutines);

@@ -473,7 +473,8 @@ bool deadlock_watch::only_known_threads() noexcept {
   if (!idle || handles_signals()) {
     return false;
   }
-  const std::size_t known = owner_.workers.size() + *idle + thread_census::number(waiting) + (owner_.monitor ? 1 : 0);
+  const std::size_t known = owner_.workers.size() + *idle + thread_census::number(waiting) + (owner_.monitor ? 1 : 0) +
+                            (owner_.slices ? 1 : 0);
   return all == known && owner_.blocking.idle_threads() == idle && waiting_threads.state() == waiting;
 }
 

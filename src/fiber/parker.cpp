@@ -114,6 +114,9 @@ void parker::park() noexcept {
     w_.probe.withdraw_report();
     // A thread that pushes work from now on need not notify: this worker looks before it sleeps again.
     w_.incoming.clear_parked_mark();
+    if (w_.owner.slices) {
+      w_.owner.slices->worker_awakes();
+    }
   }
   stealing.end_parking(found, is_sentinel);
   if (found) {

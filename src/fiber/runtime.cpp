@@ -89,6 +89,9 @@ runtime_state::runtime_state(const runtime_options& requested)
   for (unsigned i = 0; i < options.workers; ++i) {
     workers.push_back(std::make_unique<worker>(*this, i));
   }
+  if (options.time_slice > platform::duration::zero() && !platform::exploring) {  // see `sim::faults::preempt`
+    slices.emplace(*this, options.time_slice);
+  }
 }
 
 runtime_state::~runtime_state() = default;
@@ -261,6 +264,12 @@ runtime::runtime(const runtime_options& options) : state_(nullptr) {
   if (!error && options.stall_threshold > platform::duration::zero()) {
     error = state_->monitor.emplace(*state_, options.stall_threshold).start();
   }
+  if (!error && state_->slices) {
+    error = state_->slices->start();
+    if (error && state_->monitor) {
+      state_->monitor->stop();
+    }
+  }
   if (error) {
     state_->stopping.store(true, platform::memory_order_release);
     state_->notify_all();
@@ -299,6 +308,9 @@ runtime::~runtime() {
   detail::waiting_threads.remove();
   if (state_->monitor) {
     state_->monitor->stop();
+  }
+  if (state_->slices) {
+    state_->slices->stop();
   }
   detail::release_calling_thread(*state_);
   detail::unregister_for_dump(*state_);

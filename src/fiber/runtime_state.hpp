@@ -10,6 +10,7 @@
 #include "fiber/deadlock_watch.hpp"
 #include "fiber/engine_choice.hpp"
 #include "fiber/monitor.hpp"
+#include "fiber/time_slices.hpp"
 #include "pirn/fiber/runtime.hpp"
 
 namespace pirn {
@@ -69,6 +70,7 @@ class runtime_state {
   platform::atomic<int> start_error{0};  ///< why a worker could not start
   std::optional<overflow_handler> overflow;
   std::optional<turn_monitor> monitor;
+  std::optional<time_slices> slices;  ///< whether there are any does not change once workers run
 };
 
 /// Returns the position of the caller if it is on the stack of a body, else null. Takes some nanoseconds; two

@@ -188,6 +188,9 @@ void worker::release_thread() noexcept {
 void worker::run_on_caller(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
   probe.thread_waits();
   owner.caller_is_idle.store(false, platform::memory_order_relaxed);
+  if (owner.slices) {
+    owner.slices->worker_awakes();
+  }
   const exceptions_in_flight of_thread = std::exchange(*thread_exceptions, {});
   platform::set_current_worker(this);
   loop(word, before);
@@ -214,6 +217,7 @@ void worker::run_tick(platform::time_point now) noexcept {
   if (now >= next_count_) {
     count_ready(now);
   }
+  slice_over.store(false, platform::memory_order_relaxed);
   budget.refill(static_cast<unsigned>(tick_budget_));
   limit_budget_for_stealable();
   resume_next();
@@ -331,6 +335,13 @@ void yield_slow(worker* w) noexcept {
     switch_slow(w, self, next, nullptr, nullptr);
   } else {
     switch_nodes(w, self, next, nullptr);
+  }
+}
+
+void preempt(worker* w) noexcept {
+  w->request_tick();
+  if (w->consume_budget()) {
+    yield_slow(w);
   }
 }
 

@@ -385,6 +385,7 @@ bool descriptor::is_redirected(io_direction direction, caller who) const noexcep
 
 result<std::int64_t> descriptor::repeat(io_direction direction, platform::time_point deadline, syscall call,
                                         void* argument, std::span<const ::iovec> memory, caller who) noexcept {
+  this_fiber::preemption_point();
   const operation_guard guard(*this);
   if (const std::error_code reason = reason_to_refuse(guard, direction, deadline)) {
     return fail(reason);

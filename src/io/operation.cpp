@@ -429,6 +429,7 @@ class operation_runner {
 };
 
 result<std::int64_t> perform(const operation& what, time_limit deadline) noexcept {
+  this_fiber::preemption_point();
   return operation_runner(what, deadline).run();
 }
 

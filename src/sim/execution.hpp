@@ -68,6 +68,7 @@ inline constexpr fault_kind fault_kinds[] = {
     {&sim::faults::spawn, "is told that no stack is available (`faults::spawn`)"},
     {&sim::faults::spurious, "wakes spuriously (`faults::spurious`)"},
     {&sim::faults::stop, "is asked to stop (`faults::stop`)"},
+    {&sim::faults::preempt, "has had its time slice (`faults::preempt`)"},
     {&sim::faults::short_transfers, "transfers only one byte (`faults::short_transfers`)"},
     {&sim::faults::reset, "finds the connection reset (`faults::reset`)"},
     {&sim::faults::shortage, "finds no descriptor (`faults::shortage`)"},

@@ -95,6 +95,7 @@ void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept
 
 bool spawn_may_fail() noexcept { return watching && here().wants().spawn; }
 bool stops_here() noexcept { return watching && here().fault(&sim::faults::stop); }
+bool preempts_here() noexcept { return watching && here().fault(&sim::faults::preempt); }
 bool spawn_fails() noexcept { return watching && here().fault(&sim::faults::spawn); }
 
 void fail(const char* what, const char* text) noexcept {

@@ -3,6 +3,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "fiber/support.hpp"
 #include "pirn/fiber/expert/engine.hpp"
 
@@ -316,6 +319,150 @@ TEST(fairness, what_one_thread_hands_over_runs_in_order) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
   }
+}
+
+// ---- time slices ---------------------------------------------------------------------------------------------------
+
+/// Computes, with preemption points, until `enough()`.
+template <class Predicate>
+void compute_with_points_until(Predicate enough) {
+  while (!enough()) {
+    pirn::this_fiber::preemption_point();
+    pirn::platform::relax();
+  }
+}
+
+TEST(time_slice, lets_a_ready_fiber_run_beside_one_that_computes) {
+  rig r(1, {.time_slice = 2ms});
+  r.rt.run([&] {
+    bool ran = false;
+    pirn::fiber ready = pirn::spawn([&] { ran = true; });
+    const auto limit = clock::now() + 10s;
+    compute_with_points_until([&] { return ran || clock::now() > limit; });
+    EXPECT_TRUE(ran);
+    ready.join();
+  });
+}
+
+TEST(time_slice, lets_timers_fire_beside_one_that_computes) {
+  rig r(1, {.time_slice = 2ms});
+  r.rt.run([&] {
+    bool awake = false;
+    pirn::fiber sleeper = pirn::spawn([&] {
+      static_cast<void>(pirn::this_fiber::sleep_for(1ms));
+      awake = true;
+    });
+    const auto limit = clock::now() + 10s;
+    compute_with_points_until([&] { return awake || clock::now() > limit; });
+    EXPECT_TRUE(awake);
+    sleeper.join();
+  });
+}
+
+TEST(time_slice, is_endless_unless_one_is_asked_for) {
+  rig r(1);
+  r.rt.run([&] {
+    bool ran = false;
+    pirn::fiber ready = pirn::spawn([&] { ran = true; });
+    const auto limit = clock::now() + 30ms;
+    compute_with_points_until([&] { return clock::now() > limit; });
+    EXPECT_FALSE(ran);
+    ready.join();
+  });
+}
+
+TEST(time_slice, ends_only_when_it_is_over) {
+  rig r(1, {.time_slice = 20ms});
+  r.rt.run([&] {
+    int turns = 0;
+    bool done = false;
+    pirn::fiber other = pirn::spawn([&] {
+      while (!done) {
+        pirn::this_fiber::yield();
+        ++turns;
+      }
+    });
+    pirn::this_fiber::yield();
+    turns = 0;
+    const auto began = clock::now();
+    compute_with_points_until([&] { return clock::now() - began > 400ms; });
+    const auto passed = clock::now() - began;
+    EXPECT_GE(turns, 1);
+    EXPECT_LE(turns, passed / 25ms + 1);  // one and a half slices each
+    done = true;
+    other.join();
+  });
+}
+
+TEST(time_slice, of_a_fiber_for_any_worker_lets_it_move_to_an_idle_one) {
+  rig r(2, {.time_slice = 2ms});
+  r.rt.run([&] {
+    std::atomic<int> ended = 0;
+    std::vector<pirn::fiber> all;
+    for (int i = 0; i < 4; ++i) {
+      all.push_back(pirn::spawn(
+          [&] {
+            const auto began = clock::now();
+            compute_with_points_until([&] { return clock::now() - began > 20ms; });
+            ++ended;
+          },
+          {.worker = pirn::spawn_options::any_worker, .migratable = true}));
+    }
+    join_all(all);
+    EXPECT_EQ(ended, 4);
+  });
+}
+
+TEST(time_slice, does_nothing_on_a_plain_thread) { pirn::this_fiber::preemption_point(); }
+
+/// Returns how often the thread of the time slices has slept; -1 if there is none.
+long sleeps_of_slices() {
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream name(each.path() / "comm");
+    std::string text;
+    if (name >> text && text == "pirn-slices") {
+      std::ifstream status(each.path() / "status");
+      for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("voluntary_ctxt_switches:")) {
+          return std::stol(line.substr(line.find(':') + 1));
+        }
+      }
+    }
+  }
+  return -1;
+}
+
+TEST(time_slice, costs_nothing_while_all_fibers_wait_and_is_there_again_afterwards) {
+  rig r(2, {.idle_spin = 0ms, .time_slice = 2ms});
+  static_cast<void>(pirn::this_fiber::sleep_for(50ms));
+  const long before = sleeps_of_slices();
+  ASSERT_GE(before, 0);
+  static_cast<void>(pirn::this_fiber::sleep_for(400ms));
+  EXPECT_LE(sleeps_of_slices() - before, 40);  // otherwise 400
+  r.rt.spawn(
+          [&] {
+            bool ran = false;
+            pirn::fiber ready = pirn::spawn([&] { ran = true; });
+            const auto limit = clock::now() + 10s;
+            compute_with_points_until([&] { return ran || clock::now() > limit; });
+            EXPECT_TRUE(ran);
+            ready.join();
+          },
+          {.worker = 1})
+      .join();
+}
+
+TEST(time_slice, is_counted_on_the_calling_thread_while_that_waits) {
+  pirn::runtime on_this_thread({.workers = 1, .calling_thread = true, .time_slice = 2ms});
+  std::this_thread::sleep_for(20ms);
+  on_this_thread.run([&] {
+    bool ran = false;
+    pirn::fiber ready = pirn::spawn([&] { ran = true; });
+    const auto limit = clock::now() + 10s;
+    compute_with_points_until([&] { return ran || clock::now() > limit; });
+    EXPECT_TRUE(ran);
+    ready.join();
+  });
 }
 
 }  // namespace

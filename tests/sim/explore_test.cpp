@@ -512,6 +512,27 @@ TEST(explore, stops_at_every_wait) {
   EXPECT_EQ(ends, (std::set<std::string>{"12", "1-", "--"}));
 }
 
+TEST(explore, ends_a_time_slice_at_every_safe_point) {
+  std::set<std::string> orders;
+  const sim::result found = sim::explore(
+      [&] {
+        std::string order;
+        pirn_test::run_fibers(1, {[&] {
+                                    order += 'a';
+                                    this_fiber::preemption_point();
+                                    order += 'b';
+                                    this_fiber::preemption_point();
+                                    order += 'c';
+                                  },
+                                  [&] { order += '1'; }});
+        orders.insert(order);
+      },
+      {.preemptions = 0, .faults = {.preempt = true}});
+  EXPECT_TRUE(found) << found.text();
+  EXPECT_TRUE(found.complete);
+  EXPECT_EQ(orders, (std::set<std::string>{"abc1", "a1bc", "ab1c"}));
+}
+
 TEST(explore, finds_who_waits_for_ever_while_others_run) {
   const sim::result found = sim::explore([] {
     event never;

@@ -3,9 +3,11 @@
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/fiber/this_fiber.hpp>
 #include <pirn/sync/event.hpp>
+#include <pirn/sync/mutex.hpp>
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -84,6 +86,84 @@ TEST(runtime, two_at_a_time) {
         sim::check(sum == 1, "a fiber of the one has run one of the other");
       },
       {.preemptions = 3});
+}
+
+// ---- time slices --------------------------------------------------------------------------------------------------
+
+TEST(preemption_point, lets_the_others_run) {
+  expect_passes(
+      [] {
+        int turns = 0;
+        bool done = false;
+        run_fibers(1, {[&] {
+                         for (int i = 0; i < 3; ++i) {
+                           this_fiber::preemption_point();
+                         }
+                         done = true;
+                       },
+                       [&] { turns += done ? 2 : 1; }});
+        sim::check(turns != 0, "both have run, in some order");
+      },
+      {.faults = {.preempt = true, .max_per_execution = 2}});
+}
+
+TEST(preemption_point, in_a_lock_keeps_the_lock) {
+  expect_passes(
+      [] {
+        mutex lock;
+        sim::var<int> inside(0);
+        const auto body = [&] {
+          const std::lock_guard held(lock);
+          inside += 1;
+          this_fiber::preemption_point();
+          sim::check(inside == 1, "no other fiber is inside");
+          inside -= 1;
+        };
+        run_fibers(2, {body, body, body});
+      },
+      {.preemptions = 1, .faults = {.preempt = true, .max_per_execution = 2}});
+}
+
+TEST(preemption_point, of_a_fiber_that_another_worker_takes_meanwhile) {
+  expect_passes(
+      [] {
+        watched_runtime all(2);
+        sim::var<int> ran(0);
+        fiber movable = all->spawn(
+            [&] {
+              ran += 1;
+              this_fiber::preemption_point();
+              ran += 1;
+              this_fiber::preemption_point();
+            },
+            {.worker = spawn_options::any_worker, .migratable = true});
+        all.watch();
+        movable.join();
+        all.done();
+        sim::check(ran == 2, "it has run once, as a whole");
+      },
+      {.preemptions = 1, .faults = {.preempt = true, .max_per_execution = 2}});
+}
+
+TEST(preemption_point, of_a_fiber_that_is_stopped_meanwhile_returns) {
+  expect_passes(
+      [] {
+        sim::var<bool> ended(false);
+        run_fibers(1, {[&] {
+                     fiber computes = spawn([&] {
+                       this_fiber::preemption_point();
+                       const bool asked = this_fiber::stop_requested();
+                       this_fiber::preemption_point();
+                       sim::check(!asked || this_fiber::stop_requested(), "a stop stays");
+                       ended = true;
+                     });
+                     this_fiber::yield();
+                     computes.request_stop();
+                     computes.join();
+                     sim::check(ended, "it has gone on behind its points");
+                   }});
+      },
+      {.preemptions = 1, .faults = {.preempt = true, .max_per_execution = 2}});
 }
 
 // ---- hand-over, sleep and wake-up ---------------------------------------------------------------------------------

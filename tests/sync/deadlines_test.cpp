@@ -207,6 +207,7 @@ TEST(deadlines, options_of_a_runtime_may_be_as_far_away) {
             .idle_spin = for_ever,
             .blocking_idle_time = for_ever,
             .stall_threshold = for_ever,
+            .time_slice = for_ever,
             .deadlock_delay = for_ever});
   r.rt.run([] {
     EXPECT_EQ(pirn::blocking([] { return 7; }), 7);
@@ -216,6 +217,7 @@ TEST(deadlines, options_of_a_runtime_may_be_as_far_away) {
                .idle_spin = -0.5s,
                .blocking_idle_time = -0.5s,
                .stall_threshold = -0.5s,
+               .time_slice = -0.5s,
                .deadlock_delay = 0.5s});
   none.rt.run([] { EXPECT_TRUE(pirn::this_fiber::sleep_for(0.002s)); });
 }

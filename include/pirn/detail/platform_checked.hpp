@@ -86,6 +86,7 @@ void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept
 [[nodiscard]] bool spawn_may_fail() noexcept;
 [[nodiscard]] bool spawn_fails() noexcept;
 [[nodiscard]] bool stops_here() noexcept;
+[[nodiscard]] bool preempts_here() noexcept;
 
 /// Ends the execution at once, since it cannot continue. Outside of an execution, prints the message and aborts.
 [[noreturn]] void fail(const char* what, const char* text) noexcept;
@@ -286,6 +287,8 @@ class atomic_ref : public checked::operations<atomic_ref<T>, T> {
 
 /// Returns whether an exploration stops the caller, which is about to wait.
 [[nodiscard]] inline bool stops_here() noexcept { return checked::stops_here(); }
+/// Returns whether an exploration ends the time slice of the calling fiber, which is at a safe point.
+[[nodiscard]] inline bool preempts_here() noexcept { return checked::preempts_here(); }
 
 /// Ends an exploration as failed. Does nothing elsewhere.
 inline void end_exploration(const char* what, const char* text) noexcept {

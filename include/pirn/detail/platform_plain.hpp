@@ -130,6 +130,8 @@ class spinlock {
 
 /// Returns whether an exploration stops the caller, which is about to wait.
 [[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool stops_here() noexcept { return false; }
+/// Returns whether an exploration ends the time slice of the calling fiber, which is at a safe point.
+[[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool preempts_here() noexcept { return false; }
 
 /// Ends an exploration as failed. Does nothing in this build.
 inline void end_exploration(const char* /*what*/, const char* /*text*/) noexcept {}

@@ -66,6 +66,11 @@ struct runtime_options {
   /// for each such turn, after at most twice this time. 0 for any time. Otherwise an extra thread looks twice in this
   /// time and interrupts workers that seem to be kept (SIGURG, as for a dump).
   time_span stall_threshold{};
+  /// How long the fibers of a worker may run before the running one yields at its next safe point: at
+  /// `this_fiber::preemption_point()`, or in a call of pirn that is a suspension point but need not wait
+  /// (docs/fibers.md lists them). It yields after one and a half slices at most, plus the time to that point. 0 for
+  /// never. Otherwise an extra thread looks twice in this time while a worker is awake.
+  time_span time_slice{};
   /// Called for all events of its fibers; see pirn/fiber/expert/trace.hpp. Null costs nothing; with a tracer each
   /// switch takes about 0.1 us more, and a fiber keeps its stack until it is joined.
   tracer trace = {};

@@ -39,6 +39,7 @@ struct faults {
   bool spawn = false;            ///< a request for a stack fails
   bool spurious = false;         ///< a wait of a thread ends without a reason
   bool stop = false;             ///< a fiber is asked to stop just before a wait that a stop ends
+  bool preempt = false;          ///< a fiber's time slice ends just before a safe point
   bool short_transfers = false;  ///< a read or write of a socket or file moves one byte although it could move more
   bool reset = false;            ///< a connection is reset when it is read or written
   bool shortage = false;         ///< an accept finds no descriptor for the connection, nor a passed one a number

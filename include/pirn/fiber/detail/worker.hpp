@@ -91,6 +91,10 @@ class alignas(64) worker {
   unsigned mutexes_held = 0;                          ///< of pthread, held by the running fiber; see held_mutexes.cpp
   /// Whether the running fiber has a small stack, and whether it uses the worker's stack just now.
   enum class bounded_fiber : std::uint8_t { none, runs, borrows } bounded = bounded_fiber::none;
+  // -- written by the thread of the time slices too
+  /// Whether the fibers have run for a time slice since the last tick. A hint: a stale `true` costs a yield, a stale
+  /// `false` a part of a slice, and nothing else is read on its account. So relaxed accesses do.
+  platform::atomic<bool> slice_over{false};
   // -- written by this worker, read by others to find out whether all fibers have ended
   platform::atomic<std::uint64_t> spawned{0};
   platform::atomic<std::uint64_t> ended{0};
@@ -398,6 +402,14 @@ void trace_ended(worker* w, fiber_control* f) noexcept;
 
 /// The slow path of a yield: fibers woken or not started, a due tick, exceptions in flight.
 void yield_slow(worker* w) noexcept;
+/// Makes the running fiber, whose time slice is over, yield to the scheduler.
+void preempt(worker* w) noexcept;
+/// A safe point of a fiber on `w`: it yields if its time slice is over.
+PIRN_ALWAYS_INLINE void preemption_point(worker* w) noexcept {
+  if (w->slice_over.load(platform::memory_order_relaxed) || platform::preempts_here()) [[unlikely]] {
+    preempt(w);
+  }
+}
 /// Takes the running fiber, which is stealable, off the worker and makes it ready for any.
 PIRN_NEVER_BOUNDED void yield_stealable(worker* w) noexcept;
 
