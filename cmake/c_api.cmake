@@ -15,7 +15,8 @@ if(NOT CMAKE_C_COMPILER)
 endif()
 enable_language(C)
 
-add_library(pirn_c_objects OBJECT "${PROJECT_SOURCE_DIR}/src/coro/c_api/c_api.cpp")
+add_library(pirn_c_objects OBJECT "${PROJECT_SOURCE_DIR}/src/coro/c_api/c_api.cpp"
+                                  "${PROJECT_SOURCE_DIR}/src/coro/c_api/c_stack.cpp")
 target_include_directories(pirn_c_objects PRIVATE "${PROJECT_SOURCE_DIR}/src")
 pirn_c_library(c "${PROJECT_SOURCE_DIR}/src/coro/c_api/c_api.map")
 foreach(name IN ITEMS pirn_c pirn_c_static)

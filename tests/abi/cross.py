@@ -206,12 +206,13 @@ class Workshop:
 
     def c_api(self, level):
         """Runs the C API's test programs, of C99 and of C11 for the inlined switch, linked without a C++ runtime."""
-        library, program = self.program(f"c_api{level}.o"), self.program(f"c_api{level}")
-        self.compile([level, *FOR_C, f"-I{ROOT}/src"], [ROOT / "src" / "coro" / "c_api" / "c_api.cpp"], library, link=False)
+        library, program = [self.program(f"{name}{level}.o") for name in ("c_api", "c_stack")], self.program(f"c_api{level}")
+        for name, output in zip(("c_api", "c_stack"), library):
+            self.compile([level, *FOR_C, f"-I{ROOT}/src"], [ROOT / "src" / "coro" / "c_api" / f"{name}.cpp"], output, link=False)
         for standard, *sources in (("c99", "c_api.c"), ("c11", "inline.c", "inline_there.c")):
             call([*self.target.c_compiler(self.kind), f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
                   "-fexceptions", *QUIET[self.kind], level, f"-I{ROOT}/include",
-                  *(ROOT / "tests" / "c_api" / source for source in sources), library, "-pthread", "-o", program])
+                  *(ROOT / "tests" / "c_api" / source for source in sources), *library, "-pthread", "-o", program])
             call(self.target.command(program), timeout=900)
             program.unlink()
 

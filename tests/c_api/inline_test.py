@@ -42,7 +42,7 @@ def main():
                 break
         if done.returncode == 0:
             program = f"{folder}/inline"
-            done = subprocess.run([compilations[0][0][0], *objects, str(library), "-pthread", "-o", program], capture_output=True,
+            done = subprocess.run([compilations[0][0][0], *objects, *map(str, library), "-pthread", "-o", program], capture_output=True,
                                   text=True)
         if done.returncode == 0:
             done = subprocess.run([program], capture_output=True, text=True, timeout=60)
@@ -52,11 +52,12 @@ def main():
             print(f"FAILED {[' '.join(command) for command, _ in compilations]}: {wrong or done.stderr[:1500]}")
 
     with tempfile.TemporaryDirectory(prefix="pirn-inline-") as folder:
-        library = Path(folder) / "c_api.o"
+        library = [Path(folder) / f"{name}.o" for name in ("c_api", "c_stack")]
         compilers = [pair for pair in COMPILERS if all(map(shutil.which, pair))]
         for c, cxx in compilers:
-            subprocess.run([cxx, *OF_LIBRARY, f"-I{ROOT}/include", f"-I{ROOT}/src", "-c", str(ROOT / "src/coro/c_api/c_api.cpp"),
-                            "-o", str(library)], check=True)
+            for part in library:
+                subprocess.run([cxx, *OF_LIBRARY, f"-I{ROOT}/include", f"-I{ROOT}/src", "-c",
+                                str(ROOT / f"src/coro/c_api/{part.stem}.cpp"), "-o", str(part)], check=True)
             for flags in BUILDS:
                 if "-march=x86-64-v4" in flags and not has_avx512():
                     continue
