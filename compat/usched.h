@@ -24,9 +24,11 @@ struct usched {
   struct ustack* (*s_next)(struct usched*);
   /* Returns a buffer of at least the given number of bytes, of any alignment. Without one it must not return: it
      may call ustack_abort, or longjmp to an outer frame of the thread, which then continues, or out of the outermost
-     usched_run. */
+     usched_run. But it may return NULL if it is asked for less than u_len of the running thread: the buffer stays. */
   void* (*s_alloc)(struct usched*, int);
-  /* Takes back a buffer that is too small, with its length: one of s_alloc's or the buffer given to ustack_init. */
+  /* Takes back a buffer, with its length. Either it is too small: one of s_alloc's or the buffer given to
+     ustack_init. Or it is one of s_alloc's of more than 4 KiB, and the last four times that its thread blocked, less
+     than a quarter of it was needed; by then s_alloc has returned a smaller one. */
   void (*s_free)(struct usched*, void*, int);
 };
 
@@ -35,9 +37,10 @@ struct ustack {
   struct usched* u_sched;
   void* u_bottom; /* NULL until it begins; then the end of its outermost frame. */
   void* u_top;    /* While it is blocked: where its innermost frame begins. */
-  void* u_stack;  /* The buffer, or NULL. It stays until the program frees it, even when the thread has ended. */
-  int u_len;      /* Length of the buffer. */
-  void* u_cont;   /* While it is blocked: where it continues, inside the buffer. */
+  void*
+      u_stack; /* The buffer, or NULL. The last one stays until the program frees it, even when the thread has ended. */
+  int u_len;   /* Length of the buffer. */
+  void* u_cont; /* While it is blocked: where it continues, inside the buffer. */
   void (*u_f)(void* arg);
   void* u_arg;
 };

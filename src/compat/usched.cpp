@@ -27,6 +27,7 @@
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/coro/detail/swap_image.hpp"
 #include "pirn/coro/detail/swap_sanitizer.hpp"
+#include "pirn/coro/expert/swap_shrink.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
 
 namespace arch = pirn::arch;
@@ -45,9 +46,16 @@ using pirn::detail::swap_sanitizer;
 
 namespace {
 
+/// The history of a large buffer, for make_room; kept in the buffer from one block to the next.
+struct buffer_history {
+  std::uint32_t allocated = 0;  // by s_alloc, so that it may be exchanged for a smaller one
+  std::uint32_t found = 0;      // blocks in a row that found it too large
+};
+
 /// The object that u_cont points to.
 struct resting {
   arch::context where;
+  buffer_history buffer;
   [[no_unique_address]] swap_sanitizer sanitizer;
 };
 
@@ -241,8 +249,51 @@ template <arch::transfer_entry entry>
   enter_for_good<&begin_anew>(self.place.top(), &self, next);
 }
 
-/// Makes the buffer large enough for an image of `size` bytes and the `resting` beside it.
-PIRN_CALLS_C PIRN_NOINLINE void make_room(ustack& thread, std::size_t size) {
+constexpr pirn::swap_shrink shrink;
+constexpr std::size_t beside_image = sizeof(resting) + alignof(resting);
+
+/// Asks s_alloc for a buffer for an image of `size` bytes and the `resting` beside it.
+void* allocate(usched& of, std::size_t size) { return of.s_alloc(&of, static_cast<int>(size + beside_image)); }
+void use_buffer(ustack& thread, void* buffer, std::size_t size) noexcept {
+  thread.u_stack = buffer;
+  thread.u_len = static_cast<int>(size + beside_image);
+  thread.u_cont = nullptr;
+}
+
+/// Returns the history as of the last block, empty if the program has set another buffer.
+buffer_history history_of(const ustack& thread) noexcept {
+  const std::size_t at =
+      reinterpret_cast<std::uintptr_t>(thread.u_cont) - reinterpret_cast<std::uintptr_t>(thread.u_stack);
+  return thread.u_cont != nullptr && at < static_cast<std::size_t>(thread.u_len) ? rest_of(thread).buffer
+                                                                                 : buffer_history{};
+}
+
+/// Exchanges a buffer of s_alloc that is much too large, as swap_shrink says. Without memory it stays: s_alloc may
+/// return null here.
+buffer_history shrink_buffer(ustack& thread, std::size_t size) {
+  buffer_history known = history_of(thread);
+  if (known.allocated == 0 || !shrink.too_large(static_cast<std::size_t>(thread.u_len), size + beside_image)) {
+    return {known.allocated, 0};
+  }
+  if (++known.found < shrink.after) {
+    return known;
+  }
+  usched* const of = thread.u_sched;
+  const std::size_t smaller_size = shrink.size_for(size);
+  if (void* const smaller = allocate(*of, smaller_size); smaller != nullptr) {
+    void* const large = thread.u_stack;
+    const int length = thread.u_len;
+    use_buffer(thread, smaller, smaller_size);
+    of->s_free(of, large, length);
+  }
+  return {1, 0};
+}
+
+/// Exchanges the buffer if it is too small for an image of `size` bytes and the `resting` beside it, or much too large.
+PIRN_CALLS_C PIRN_NOINLINE buffer_history make_room(ustack& thread, std::size_t size) {
+  if (thread.u_stack != nullptr && size + beside_image <= static_cast<std::size_t>(thread.u_len)) {
+    return shrink_buffer(thread, size);
+  }
   constexpr std::size_t largest = std::size_t{1} << 30;
   if (!dispatcher_of(thread).place.may_hold(swap_floor(), stack_of_thread) || size > largest) {
     refuse("ustack_block was called on another stack than the one that usched_run was called on");
@@ -253,14 +304,14 @@ PIRN_CALLS_C PIRN_NOINLINE void make_room(ustack& thread, std::size_t size) {
     thread.u_stack = nullptr;
     of->s_free(of, small, thread.u_len);
   }
-  const auto length = static_cast<int>(size + sizeof(resting) + alignof(resting));
-  thread.u_stack = of->s_alloc(of, length);
-  if (thread.u_stack == nullptr) {
-    std::fprintf(stderr, "usched (pirn): s_alloc returned no buffer of %d bytes; it must end the thread instead\n",
-                 length);
+  void* const larger = allocate(*of, size);
+  if (larger == nullptr) {
+    std::fprintf(stderr, "usched (pirn): s_alloc returned no buffer of %zu bytes; it must end the thread instead\n",
+                 size + beside_image);
     std::abort();
   }
-  thread.u_len = length;
+  use_buffer(thread, larger, size);
+  return {1, 0};
 }
 
 ustack& running(const char* complaint) noexcept {
@@ -379,11 +430,15 @@ PIRN_NOINLINE void ustack_block() {
   ustack& thread = running("ustack_block was called outside of a thread");
   const dispatcher& self = dispatcher_of(thread);
   const std::size_t size = self.place.size_at(swap_floor());
-  if (thread.u_stack == nullptr || size + sizeof(resting) + alignof(resting) > static_cast<std::size_t>(thread.u_len)) {
-    make_room(thread, size);
+  buffer_history buffer;
+  // A large buffer may be much too large.
+  if (const auto length = static_cast<std::size_t>(thread.u_len);
+      thread.u_stack == nullptr || size + beside_image > length || shrink.applies_to(length)) {
+    buffer = make_room(thread, size);
   }
   const auto after = reinterpret_cast<std::uintptr_t>(thread.u_stack) + size;
   thread.u_cont = new (reinterpret_cast<void*>((after + alignof(resting) - 1) & ~(alignof(resting) - 1))) resting;
+  rest_of(thread).buffer = buffer;
   arch::peer resumer;
   arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(&thread), size, 0, 0};
   arch::transfer_into<&leave>(self.place.below(size), resumer, words);

@@ -201,6 +201,79 @@ static void lent_buffers(void) {
   end_all(w, threads, 2);
 }
 
+/* A buffer of s_alloc's that was needed once shrinks after four blocks that need less than a quarter of it. */
+static char* volatile seen_elsewhere;
+static void deep_turn(void) {
+  char below[1 << 18];
+  seen_elsewhere = below;
+  seen_elsewhere[0] = 5;
+  seen_elsewhere[sizeof below - 1] = 7;
+  turn();
+  CHECK(below[0] == 5 && below[sizeof below - 1] == 7);
+}
+static void deep_once(void* argument) {
+  struct thread* const me = (struct thread*)argument;
+  int i;
+  deep_turn();
+  CHECK(me->stack.u_len > 1 << 18);
+  for (i = 0; i < 3; ++i) {
+    turn();
+    CHECK(me->stack.u_len > 1 << 18);
+  }
+  turn();
+  CHECK(me->stack.u_len < 4096);
+  turn();
+  ++me->ended;
+}
+static void deep_now_and_then(void* argument) {
+  struct thread* const me = (struct thread*)argument;
+  int i;
+  for (i = 0; i < 20; ++i) {
+    deep_turn();
+    turn();
+    turn();
+    turn();
+  }
+  CHECK(me->stack.u_len > 1 << 18);
+  ++me->ended;
+}
+static void runs_with_buffers(void (*body)(void*), int fail_at, int allocated, int freed) {
+  struct world* const w = new_world();
+  struct thread* const threads = new_threads(w, 1, body);
+  w->fail_at = fail_at;
+  usched_run(&w->dispatcher);
+  CHECK(w->allocated == allocated && w->freed == freed);
+  end_all(w, threads, 1);
+}
+/* s_alloc may refuse the smaller one: the large one stays, and is tried again after four more blocks. */
+static void deep_without_memory(void* argument) {
+  struct thread* const me = (struct thread*)argument;
+  int i;
+  deep_turn();
+  for (i = 0; i < 7; ++i) {
+    turn();
+    CHECK(me->stack.u_len > 1 << 18);
+  }
+  turn();
+  CHECK(me->stack.u_len < 4096);
+  ++me->ended;
+}
+/* A buffer that the program has lent, and one that it has set meanwhile, do not shrink. */
+static void own_buffer(void* argument) {
+  struct thread* const me = (struct thread*)argument;
+  int i;
+  deep_turn();
+  free(me->stack.u_stack);
+  me->stack.u_len = 1 << 19;
+  me->stack.u_stack = calloc(1, 1 << 19);
+  CHECK(me->stack.u_stack != NULL);
+  for (i = 0; i < 9; ++i) {
+    turn();
+  }
+  CHECK(me->stack.u_len == 1 << 19);
+  ++me->ended;
+}
+
 /* s_alloc without a buffer may end the thread, ... */
 static void abort_running(void) {
   --self()->of->last; /* it is no longer ready */
@@ -475,6 +548,10 @@ int main(void) {
   blocking_anywhere();
   on_many_native_threads();
   lent_buffers();
+  runs_with_buffers(deep_once, 0, 2, 1);
+  runs_with_buffers(deep_now_and_then, 0, 1, 0);
+  runs_with_buffers(deep_without_memory, 2, 3, 1);
+  runs_with_buffers(own_buffer, 0, 1, 0);
   abort_when_out_of_memory();
   longjmp_when_out_of_memory();
   aborting();

@@ -57,6 +57,15 @@ class scheduler {
     std::free(buffer);
   }
 
+  /// The bytes in buffers.
+  [[nodiscard]] std::size_t held() const {
+    std::size_t bytes = 0;
+    for (const auto& [buffer, size] : buffers_) {
+      bytes += size;
+    }
+    return bytes;
+  }
+
   std::size_t allocations = 0;
   std::size_t fail_at = 0;  // which allocation fails, counted from 1
 

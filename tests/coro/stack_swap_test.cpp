@@ -308,6 +308,143 @@ TEST(StackSwap, BuffersGrowAndAreReused) {
   EXPECT_EQ(w.policy.allocations, 2u);
 }
 
+/// Blocks with `bytes` more on the stack.
+template <class World>
+[[gnu::noinline]] void yield_with(World& w, std::size_t bytes) {
+  auto* const below = static_cast<volatile char*>(alloca(bytes));
+  below[0] = 5;
+  below[bytes - 1] = 7;
+  w.yield();
+  EXPECT_EQ(below[0], 5);
+  EXPECT_EQ(below[bytes - 1], 7);
+}
+
+TEST(StackSwap, ABufferOfADeepBlockShrinksAfterFourShallowOnes) {
+  world w;
+  std::vector<std::size_t> held;
+  w.spawn([&] {
+    yield_with(w, 1 << 20);
+    for (int i = 0; i < 6; ++i) {
+      w.yield();
+      held.push_back(w.policy.held());
+    }
+  });
+  w.spawn([&] {
+    for (int i = 0; i < 7; ++i) {
+      w.yield();
+    }
+  });
+  EXPECT_EQ(w.swap.run(), swap_error::none);
+  ASSERT_EQ(held.size(), 6u);
+  EXPECT_GT(held[2], 1u << 20) << "three shallow blocks are not enough";
+  EXPECT_LT(held[3], 4096u) << "two small buffers";
+  EXPECT_EQ(w.policy.allocations, 3u) << "and the new one has room enough";
+}
+
+TEST(StackSwap, ABufferThatIsNeededNowAndThenStays) {
+  world w;
+  w.spawn([&] {
+    for (int round = 0; round < 10; ++round) {
+      yield_with(w, 1 << 16);
+      for (int i = 0; i < 3; ++i) {
+        w.yield();
+      }
+    }
+  });
+  w.spawn([&] {
+    for (int i = 0; i < 40; ++i) {
+      w.yield();
+    }
+  });
+  EXPECT_EQ(w.swap.run(), swap_error::none);
+  EXPECT_EQ(w.policy.allocations, 2u);
+}
+
+TEST(StackSwap, ABufferStaysWhenThereIsNoMemoryForASmallerOne) {
+  world w;
+  w.policy.fail_at = 3;
+  std::size_t held = 0;
+  w.spawn([&] {
+    yield_with(w, 1 << 16);
+    for (int i = 0; i < 7; ++i) {
+      w.yield();  // without an error
+    }
+    held = w.policy.held();
+    w.yield();  // the eighth tries again
+    EXPECT_LT(w.policy.held(), 4096u);
+  });
+  w.spawn([&] {
+    for (int i = 0; i < 9; ++i) {
+      w.yield();
+    }
+  });
+  EXPECT_EQ(w.swap.run(), swap_error::none);
+  EXPECT_GT(held, 1u << 16);
+  EXPECT_EQ(w.policy.allocations, 4u);
+}
+
+TEST(StackSwap, LentAndSmallBuffersDoNotShrink) {
+  static char memory[1 << 16];
+  world w;
+  w.start(w.units.emplace_back(memory, sizeof memory), [&] {
+    for (int i = 0; i < 9; ++i) {
+      w.yield();
+    }
+  });
+  w.spawn([&] {
+    yield_with(w, 3000);
+    for (int i = 0; i < 8; ++i) {
+      w.yield();
+    }
+  });
+  EXPECT_EQ(w.swap.run(), swap_error::none);
+  EXPECT_EQ(w.policy.allocations, 1u);
+}
+
+/// A policy whose buffers stay as large as they once were.
+struct keeping_scheduler : scheduler {
+  static constexpr pirn::swap_shrink shrink{.ratio = 0};
+};
+/// A policy that exchanges any buffer of more than two images at once.
+struct eager_scheduler : scheduler {
+  static constexpr pirn::swap_shrink shrink{.ratio = 2, .after = 1, .keep = 0};
+};
+template <class Scheduler>
+std::size_t held_after_a_deep_block() {
+  struct {
+    Scheduler policy;
+    pirn::stack_swap<Scheduler> swap{policy};
+    void yield() {
+      policy.ready(*swap.current());
+      ASSERT_EQ(swap.block(), swap_error::none);
+    }
+  } w;
+  std::size_t held = 0;
+  unit deep;
+  deep.work = [&] {
+    yield_with(w, 2000);
+    w.yield();
+    held = w.policy.held();
+  };
+  unit other;
+  other.work = [&] {
+    for (int i = 0; i < 2; ++i) {
+      w.yield();
+    }
+  };
+  for (unit* const each : {&deep, &other}) {
+    each->template assign<&unit::run>(*each);
+    w.policy.ready(*each);
+  }
+  EXPECT_EQ(w.swap.run(), swap_error::none);
+  return held;
+}
+
+TEST(StackSwap, APolicyChoosesWhenBuffersShrink) {
+  EXPECT_GT(held_after_a_deep_block<keeping_scheduler>(), 2000u);
+  EXPECT_LT(held_after_a_deep_block<eager_scheduler>(), 2000u);
+}
+
 TEST(StackSwap, PolicyOfThreeFunctions) {
   world unused;
   struct state {

@@ -35,6 +35,7 @@
 #include "pirn/coro/detail/running_dispatchers.hpp"
 #include "pirn/coro/detail/swap_image.hpp"
 #include "pirn/coro/detail/swap_sanitizer.hpp"
+#include "pirn/coro/expert/swap_shrink.hpp"
 #include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
@@ -80,7 +81,7 @@ enum class swap_error : std::uint8_t {
 /// The decisions of the user. `next` returns the task that runs now: a fresh one with a body, a blocked one, or null to
 /// let `run` return. It is called on the stack of the blocking task, and returning that task again costs no copy.
 /// `allocate` returns at least `size` bytes, or null; `free` gets them back with the same size. None of them may block,
-/// or destroy a swapped task that is calling `block`.
+/// or destroy a swapped task that is calling `block`. A policy may also have a `swap_shrink`, named `shrink`.
 template <class P>
 concept swap_policy = requires(P& policy, std::size_t size, void* buffer) {
   { policy.next() } noexcept -> std::same_as<swapped_task*>;
@@ -113,6 +114,11 @@ namespace detail {
 /// Says which rule of stack_swap was broken, and ends the program.
 [[noreturn]] PIRN_COLD inline void swap_misused(const char* how) noexcept { fail_contract("stack_swap: ", how); }
 class swap_core;
+template <class Policy>
+inline constexpr swap_shrink shrink_of{};
+template <class Policy>
+  requires requires { Policy::shrink; }
+inline constexpr swap_shrink shrink_of<Policy> = Policy::shrink;
 }  // namespace detail
 
 /// A swapped task. Six words, meant to be a base or member of a policy's queue element. Must not move from `assign`
@@ -160,7 +166,12 @@ class swapped_task {
   static constexpr std::uintptr_t idle = 0;
   static constexpr std::uintptr_t fresh = 1;
   static constexpr std::uintptr_t cancelled = 2;
-  static constexpr std::uint32_t owned = 1;  // a bit of capacity_: the policy owns the buffer
+  // Bits of capacity_, a multiple of swap_block.
+  static constexpr std::uint32_t owned = 1;       // the policy owns the buffer
+  static constexpr std::uint32_t shrinks = 2;     // the policy's, and so large that swap_shrink applies to it
+  static constexpr std::uint32_t found = 4;       // the unit of a count: blocks in a row that found it too large
+  static constexpr std::uint32_t all_found = 12;  // the bits of that count
+  static constexpr std::uint32_t flags = 15;
 
   using entry = ending(PIRN_NONE*)(void* argument, std::exception_ptr& thrown);
   template <auto body, class Argument>
@@ -172,10 +183,15 @@ class swapped_task {
     constexpr std::size_t max = UINT32_MAX;
     return static_cast<std::uint32_t>((size < max ? size : max) & ~(detail::swap_block - 1));
   }
+  /// Whether a block with an image of `size` bytes that fits has to count or to shrink.
+  template <swap_shrink rule>
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool is_large_for(std::size_t size) const noexcept {
+    return (capacity_ & shrinks) != 0 && (rule.too_large(capacity_, size) || (capacity_ & all_found) != 0);
+  }
 
   arch::context context_;  // before it begins: pc is its entry, fp its argument
   char* buffer_ = nullptr;
-  std::uint32_t capacity_ = 0;  // of the buffer
+  std::uint32_t capacity_ = 0;  // of the buffer, with flags
   std::uint32_t size_ = 0;      // of the image in it
   std::uintptr_t state_ = idle;
   [[no_unique_address]] detail::swap_sanitizer sanitizer_;
@@ -292,7 +308,9 @@ class stack_swap : detail::swap_core {
 
   /// Blocks the running swapped task: returns when the policy has returned it again, or unwinds if it was cancelled
   /// meanwhile. With an error it has not blocked. Exceptions in flight stay with the task, and so do values that it has
-  /// bound (context_value); with an open scope it cannot block. Once its buffer is large enough, nothing is allocated.
+  /// bound (context_value); with an open scope it cannot block. While its buffer is large enough, and not much too
+  /// large
+  /// (`swap_shrink`), nothing is allocated.
   /// Must not be called from a coroutine that runs inside a swapped task. A coroutine on a separate stack ends the
   /// program with a message. But one whose stack lies in a frame of the swapped task (`frame_buffer`) cannot be
   /// distinguished from it, and the frames below that stack are lost.
@@ -301,7 +319,7 @@ class stack_swap : detail::swap_core {
     const std::size_t size = place_.size_at(detail::swap_floor());
     // A function with a call in it has no red zone, so the function that this is inlined into has nothing below its sp.
     // (Should this call become a tail call, the call of forced_unwind::raise remains.)
-    if (size > self.capacity_ || detail::maybe_in_flight()) [[unlikely]] {
+    if (size > self.capacity_ || self.is_large_for<shrink>(size) || detail::maybe_in_flight()) [[unlikely]] {
       return block_out_of_line();
     }
     swap_out_and_in(self, size);
@@ -351,6 +369,10 @@ class stack_swap : detail::swap_core {
   [[nodiscard]] const swap_statistics& statistics() const noexcept { return statistics_; }
 
  private:
+  static constexpr swap_shrink shrink = detail::shrink_of<Policy>;
+  static_assert(shrink.ratio != 1 && shrink.after >= 1 && shrink.after <= 4,
+                "swap_shrink: a ratio of 2 or more (0: never), after 1 to 4 blocks");
+
   PIRN_NOINLINE swap_error run_here() {
     if (running_) {
       return swap_error::running;
@@ -436,13 +458,35 @@ class stack_swap : detail::swap_core {
   }
   PIRN_COLD void give_back(swapped_task& task) noexcept {
     if ((task.capacity_ & swapped_task::owned) != 0) {
-      policy_.free(task.buffer_, task.capacity_ & ~swapped_task::owned);
+      policy_.free(task.buffer_, task.capacity_ & ~swapped_task::flags);
       task.buffer_ = nullptr;
       task.capacity_ = 0;
     }
   }
 
-  /// Blocks, and takes exceptions in flight and bound values along. Allocates a larger buffer first if needed.
+  /// Gives `task` a buffer of the policy's, instead of the one that it has.
+  PIRN_COLD void exchange_buffer(swapped_task& task, void* buffer, std::size_t size) noexcept {
+    give_back(task);
+    task.buffer_ = static_cast<char*>(buffer);
+    task.capacity_ =
+        static_cast<std::uint32_t>(size) | swapped_task::owned | (shrink.applies_to(size) ? swapped_task::shrinks : 0);
+  }
+  /// Counts a block that finds the buffer too large; after enough in a row exchanges it, if there is memory.
+  PIRN_COLD void shrink_buffer(swapped_task& task, std::size_t size) noexcept {
+    if (!shrink.too_large(task.capacity_, size)) {
+      task.capacity_ &= ~swapped_task::all_found;
+    } else if ((task.capacity_ & swapped_task::all_found) / swapped_task::found + 1 < shrink.after) {
+      task.capacity_ += swapped_task::found;
+    } else {
+      task.capacity_ &= ~swapped_task::all_found;
+      if (void* const smaller = policy_.allocate(shrink.size_for(size)); smaller != nullptr) {
+        exchange_buffer(task, smaller, shrink.size_for(size));
+      }
+    }
+  }
+
+  /// Blocks, and takes exceptions in flight and bound values along. Exchanges the buffer first if it is too small, or
+  /// much too large.
   PIRN_NOINLINE swap_error block_out_of_line() {
     swapped_task& self = *current_;
     if (current_ == &nobody_) {
@@ -457,13 +501,13 @@ class stack_swap : detail::swap_core {
       if (!place_.may_hold(detail::swap_floor(), stack_) || size > UINT32_MAX - detail::swap_block) {
         detail::swap_misused("block was called on another stack than the dispatcher's, a coroutine's for example");
       }
-      auto* const larger = static_cast<char*>(policy_.allocate(size));
+      void* const larger = policy_.allocate(size);
       if (larger == nullptr) {
         return swap_error::out_of_memory;
       }
-      give_back(self);
-      self.buffer_ = larger;
-      self.capacity_ = static_cast<std::uint32_t>(size) | swapped_task::owned;
+      exchange_buffer(self, larger, size);
+    } else if (self.is_large_for<shrink>(size)) {
+      shrink_buffer(self, size);
     }
     detail::taken_blocks blocks;
     if (detail::bodies_have_blocks()) {
