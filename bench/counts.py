@@ -18,8 +18,9 @@ from pathlib import Path
 
 TOOL = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64",
         "--LL=8388608,16,64"]
-KEYS = ("workload", "impl", "params", "per", "instructions", "branches", "mispredicted", "d1_misses")
-EVENTS = {"instructions": ("Ir",), "branches": ("Bc", "Bi"), "mispredicted": ("Bcm", "Bim"), "d1_misses": ("D1mr", "D1mw")}
+KEYS = ("workload", "impl", "params", "per", "instructions", "branches", "mispredicted", "d1_misses", "ll_misses")
+EVENTS = {"instructions": ("Ir",), "branches": ("Bc", "Bi"), "mispredicted": ("Bcm", "Bim"), "d1_misses": ("D1mr", "D1mw"),
+          "ll_misses": ("DLmr", "DLmw")}
 # The same of the processor, and its cycles.
 HARDWARE = {"instructions": "instructions:u", "branches": "branches:u", "mispredicted": "branch-misses:u",
             "d1_misses": "L1-dcache-load-misses:u", "cycles": "cycles:u"}
@@ -57,6 +58,9 @@ CASES = [
     Case("client", {"protocol": "http", "bytes": 100}, "request", (6400, 32_000), 2),
     Case("client", {"protocol": "rpc", "bytes": 100}, "request", (6400, 32_000), 3),
     Case("coro-spawn", {}, "coroutine", (1000, 6000)),
+    # From the start of a sleep to its end; of a fiber or a task also its start and its end.
+    Case("timers", {"op": "insert, cancel"}, "timer", (20_000, 60_000), 0, {"STACK": 2**16}),
+    Case("timers", {"op": "insert, fire"}, "timer", (20_000, 60_000), 1, {"STACK": 2**16}),
 ]
 
 

@@ -248,10 +248,10 @@ def count_tables(counts: list[dict]) -> list[tuple[str, list[str], list[list[str
     for row in counts:
         groups.setdefault((row["workload"], label(row["params"]), row["per"]), []).append(row)
     names = {"instructions": "instructions", "branches": "branches", "mispredicted": "mispredicted",
-             "d1_misses": "D1 misses", "cycles": "cycles"}
+             "d1_misses": "D1 misses", "ll_misses": "LL misses", "cycles": "cycles"}
     made = [(f"{workload}{' ' + params if params else ''} (count per {per})",
-             ["implementation", *(title for name, title in names.items() if name in rows[0])],
-             [[row["impl"]] + [f"{row[name]:.2f}" for name in names if name in row]
+             ["implementation", *(title for name, title in names.items() if any(name in row for row in rows))],
+             [[row["impl"]] + [f"{row[name]:.2f}" if name in row else "" for name in names if any(name in each for each in rows)]
               for row in sorted(rows, key=lambda row: row["instructions"])])
             for (workload, params, per), rows in groups.items()]
     return made + gains.count_tables(counts)

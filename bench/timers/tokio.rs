@@ -10,8 +10,11 @@ use tokio::sync::Semaphore;
 use tokio::task::{spawn_local, yield_now, LocalSet};
 use tokio::time::{sleep_until, Instant};
 
-/// For each pending timer: all are asleep before the first is due.
-const LEAD: Duration = Duration::from_micros(10);
+/// For each pending timer: all are asleep before the first is due. Longer under cachegrind.
+fn lead(pending: u64) -> Duration {
+    let counting = std::env::var_os("PIRN_BENCH_COUNT").is_some();
+    Duration::from_micros(if counting { 500 } else { 10 }) * pending as u32
+}
 
 /// All sleep until some time within a second that begins `after`; if `cancel`, all are stopped instead. Returns the
 /// cost until all are asleep, and until all have woken up.
@@ -64,10 +67,18 @@ async fn sleep_all(pending: u64, after: Duration, cancel: bool) -> (f64, f64) {
 }
 
 fn main() {
-    let pending = harness::input("MILLION");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    if std::env::var_os("PIRN_BENCH_COUNT").is_some() {
+        // Loop 0 inserts and cancels, loop 1 inserts and fires.
+        let pending = harness::input("COUNT");
+        let cancel = harness::input("COUNT_LOOP") == 0;
+        let after = if cancel { Duration::from_secs(3600) } else { lead(pending) };
+        LocalSet::new().block_on(&runtime, sleep_all(pending, after, cancel));
+        return;
+    }
+    let pending = harness::input("MILLION");
     let ((insert, cancel), (_, fire)) = LocalSet::new().block_on(&runtime, async {
-        (sleep_all(pending, Duration::from_secs(3600), true).await, sleep_all(pending, LEAD * pending as u32, false).await)
+        (sleep_all(pending, Duration::from_secs(3600), true).await, sleep_all(pending, lead(pending), false).await)
     });
     for (op, ns) in [("insert", insert), ("cancel", cancel), ("fire", fire)] {
         let params = format!(r#"{{"op":"{op}","pending":{pending}}}"#);

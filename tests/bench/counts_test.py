@@ -29,7 +29,7 @@ cat >$out <<EOF
 desc: D1 cache: 32768 B, 64 B, 8-way associative
 events: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw Bc Bcm Bi Bim
 fl=x
-summary: $ir 0 0 0 $((PIRN_BENCH_COUNT / 2)) 0 0 $((PIRN_BENCH_COUNT / 4)) 0 $((2 * PIRN_BENCH_COUNT)) 7 \
+summary: $ir 0 0 0 $((PIRN_BENCH_COUNT / 2)) 0 0 $((PIRN_BENCH_COUNT / 4)) $((PIRN_BENCH_COUNT / 4)) $((2 * PIRN_BENCH_COUNT)) 7 \
 $((PIRN_BENCH_COUNT_LOOP * PIRN_BENCH_COUNT)) 3
 EOF
 """
@@ -71,6 +71,7 @@ class CountsTest(unittest.TestCase):
         self.assertEqual(tuple(row), counts.KEYS)
         self.assertEqual((row["instructions"], row["branches"], row["mispredicted"]), (40, 3, 0))
         self.assertAlmostEqual(row["d1_misses"], 0.75, delta=0.02)
+        self.assertAlmostEqual(row["ll_misses"], 0.25, delta=0.02)
 
     def test_the_counters_of_the_processor_make_a_second_row_where_there_are_any(self):
         program = rivals.Program("sum", "pirn", ["program"])
@@ -114,12 +115,15 @@ class CountsTest(unittest.TestCase):
 
     def test_tables_have_a_line_for_each_implementation_fewest_instructions_first(self):
         row = {"workload": "hanoi", "params": {"disks": 14}, "per": "move", "branches": 3, "mispredicted": 0.25,
-               "d1_misses": 0}
+               "d1_misses": 0, "ll_misses": 0}
         made = [row | {"impl": "cpp20", "instructions": 400}, row | {"impl": "pirn", "instructions": 40}]
         ((title, heading, lines),) = report.count_tables(made)
         self.assertEqual(title, "hanoi disks=14 (count per move)")
         self.assertEqual(heading[1:3], ["instructions", "branches"])
-        self.assertEqual(lines, [["pirn", "40.00", "3.00", "0.25", "0.00"], ["cpp20", "400.00", "3.00", "0.25", "0.00"]])
+        self.assertEqual(lines, [["pirn", "40.00", "3.00", "0.25", "0.00", "0.00"],
+                                 ["cpp20", "400.00", "3.00", "0.25", "0.00", "0.00"]])
+        older = [{key: value for key, value in made[0].items() if key != "ll_misses"}]
+        self.assertEqual(report.count_tables(older)[0][2], [["cpp20", "400.00", "3.00", "0.25", "0.00"]])
         record = records.Record({})
         record.take("hanoi", report.Results(), made)
         text = page.workload_page(records.Records([record]), "hanoi")
