@@ -208,8 +208,8 @@ void timer_queue::fire_one(timer& due) noexcept {
   }
 }
 
-void timer_queue::fire_due(platform::time_point now) noexcept {
-  for (;;) {
+void timer_queue::fire_due(platform::time_point now, std::uint32_t limit) noexcept {
+  for (std::uint32_t fired = 0; fired < limit;) {
     settle();
     // In order of time, also with timers in the list: then one by one.
     timer* const listed = earliest_listed();
@@ -237,6 +237,7 @@ void timer_queue::fire_due(platform::time_point now) noexcept {
       }
     }
     if (count != 0) {
+      fired += count;
       continue;
     }
     if (listed == nullptr || listed->when > now) {
@@ -244,6 +245,7 @@ void timer_queue::fire_due(platform::time_point now) noexcept {
     }
     delist(*listed);
     fire_one(*listed);
+    ++fired;
   }
 }
 

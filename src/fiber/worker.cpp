@@ -248,7 +248,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     const bool more_to_publish = completions_.publish();
     take_incoming();
     const platform::time_point now = platform::now();
-    timers.fire(now);
+    timers.fire(now, timer_queue::at_a_tick);
     if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
       completions_.publish();  // the others too: its next tick may be far off
       return;

@@ -171,6 +171,50 @@ TEST(timer_queue, one_that_fires_may_cancel_and_insert_others) {
   EXPECT_EQ(order.back(), 2);
 }
 
+TEST(timer_queue, a_limit_leaves_the_rest_for_the_next_call) {
+  for (const std::uint32_t most : {1u << 20, 0u}) {
+    std::vector<int> order;
+    timer_queue queue(most);
+    std::vector<std::unique_ptr<noting_timer>> all;
+    for (int i = 0; i < 200; ++i) {
+      all.push_back(std::make_unique<noting_timer>(i, i, order));
+      queue.insert(*all.back());
+    }
+    queue.fire(at(1000), timer_queue::at_a_tick);
+    EXPECT_EQ(order.size(), timer_queue::at_a_tick);
+    EXPECT_EQ(queue.next(), at(static_cast<int>(timer_queue::at_a_tick)));
+    while (!queue.empty()) {
+      queue.fire(at(1000), timer_queue::at_a_tick);
+    }
+    EXPECT_EQ(order.size(), 200u);
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  }
+}
+
+TEST(timer_queue, a_thousand_due_at_once_do_not_hold_the_others_up) {
+  on_one_worker([] {
+    constexpr int count = 1000;
+    int woken = 0;
+    const auto when = clock::now() + 100ms;
+    std::vector<pirn::fiber> all;
+    for (int i = 0; i < count; ++i) {
+      all.push_back(pirn::spawn([&] {
+        static_cast<void>(pirn::this_fiber::sleep_until(when));
+        ++woken;
+      }));
+    }
+    static_cast<void>(pirn::this_fiber::sleep_until(when - 5ms));
+    int most = 0;
+    while (woken < count) {
+      const int before = woken;
+      pirn::this_fiber::yield();
+      most = std::max(most, woken - before);
+    }
+    EXPECT_LE(most, 4 * static_cast<int>(timer_queue::at_a_tick));
+    join_all(all);
+  });
+}
+
 TEST(timer_queue, hundreds_of_thousands) {
   pirn::detail::agent nobody(pirn::detail::agent_kind::thread);
   const std::size_t count = static_cast<std::size_t>(scaled(300'000));

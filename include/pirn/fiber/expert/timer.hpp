@@ -89,10 +89,11 @@ class timer_queue {
     }
     t.slot = timer::unarmed;
   }
-  /// Fires the timers that are due at `now`, in order of time. Amortised O(log n) each.
-  void fire(platform::time_point now) noexcept {
+  /// Fires the timers that are due at `now`, in order of time, but not many more than `limit` of them. Amortised
+  /// O(log n) each.
+  void fire(platform::time_point now, std::uint32_t limit = ~std::uint32_t{0}) noexcept {
     if (size_ != 0 || !list_.empty()) {
-      fire_due(now);
+      fire_due(now, limit);
     }
   }
 
@@ -105,6 +106,12 @@ class timer_queue {
   /// meanwhile.
   static constexpr std::uint32_t batch = 16;
 
+ public:
+  /// The `limit` of a worker: the fibers that it wakes run before their stacks, which the firing has touched, leave the
+  /// cache, and other work need not wait for a thousand that are due at once.
+  static constexpr std::uint32_t at_a_tick = 4 * batch;
+
+ private:
   // A slot holds the address of its timer; a free one holds the number of the next, shifted left by one with bit 0 set.
   static constexpr std::uint32_t no_slot = ~std::uint32_t{0} >> 1;
   static constexpr std::uintptr_t empty_slot = (std::uintptr_t{no_slot} << 1) | 1;
@@ -133,7 +140,7 @@ class timer_queue {
   std::uint32_t pop() noexcept;
   void drop_cancelled_first() noexcept;
 
-  void fire_due(platform::time_point now) noexcept;
+  void fire_due(platform::time_point now, std::uint32_t limit) noexcept;
   static void fire_one(timer& due) noexcept;
 
   PIRN_NOINLINE void enlist(timer& t) noexcept;
