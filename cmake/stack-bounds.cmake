@@ -15,7 +15,7 @@ set_property(GLOBAL PROPERTY pirn_stack_summaries "${PIRN_STACK_SUMMARIES}")
 set_property(GLOBAL PROPERTY pirn_stack_assumptions "${PIRN_STACK_ASSUMPTIONS}")
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sync/*.cpp")
 foreach(name detail/platform stack/small_stacks fiber/bounded/bounded fiber/bounded/start_checks fiber/current_agent fiber/fiber
-        fiber/idle_workers fiber/schedule fiber/stealing
+        fiber/idle_workers fiber/schedule fiber/small fiber/stealing
         fiber/suspend fiber/this_fiber fiber/thread_agent fiber/worker fiber/wait_queue)
   list(APPEND sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")
 endforeach()

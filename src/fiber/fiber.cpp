@@ -80,7 +80,7 @@ void throw_no_runtime() {
 void throw_no_fiber(std::error_code why) {
   throw std::system_error(
       why, why == std::make_error_code(std::errc::invalid_argument)
-               ? "pirn: cannot spawn a fiber: no such worker, or options that a bounded fiber cannot have"
+               ? "pirn: cannot spawn a fiber: no such worker, or options that a fiber on a small stack cannot have"
                : "pirn: cannot spawn a fiber");
 }
 

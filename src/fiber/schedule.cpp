@@ -62,7 +62,7 @@ void make_ready(agent& who, placement where) noexcept {
     here->queue.push(f, where);
     return;
   }
-  if (here != nullptr && here->bounded == worker::bounded_fiber::runs) {
+  if (here != nullptr && here->bounded != worker::bounded_fiber::none) {
     on_worker_stack(here, [&who, where]() noexcept { make_ready_slow(who, where); });
     return;
   }

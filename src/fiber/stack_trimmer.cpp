@@ -73,7 +73,7 @@ void stack_trimmer::end() noexcept {
 }
 
 void stack_trimmer::look_at(const fiber_control& f, std::uint32_t& note, batch& found) noexcept {
-  if (!f.waiting() || f.state.pc == nullptr || f.bounded() ||
+  if (!f.waiting() || f.state.pc == nullptr || small_stacks::has(f.memory) ||
       (f.migratable() && !f.migration_disabled() && !found.thieves_out)) {
     return;
   }

@@ -311,8 +311,11 @@ PIRN_NEVER_BOUNDED worker* switch_slow_plain(worker* w, run_node* self, run_node
 
 worker* switch_slow(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                     const wait_options* wait) noexcept {
-  return w->bounded == worker::bounded_fiber::none ? switch_slow_plain(w, self, next, pending, wait)
-                                                   : switch_bounded(w, self, next, pending, wait);
+  if (w->bounded == worker::bounded_fiber::none) {
+    return switch_slow_plain(w, self, next, pending, wait);
+  }
+  return static_cast<fiber_control*>(self)->bounded() ? switch_bounded(w, self, next, pending, wait)
+                                                      : switch_small(w, self, next, pending, wait);
 }
 
 bool finds_switch_bounded() noexcept { return &switch_bounded != nullptr; }

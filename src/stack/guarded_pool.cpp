@@ -10,6 +10,7 @@
 
 #include "detail/exiting.hpp"
 #include "pirn/detail/contract.hpp"
+#include "pirn/stack/expert/small_stacks.hpp"
 #include "stack/address_space.hpp"
 #include "stack/describe.hpp"
 #include "stack/stack_class.hpp"
@@ -302,6 +303,10 @@ void guarded_pool::deallocate(stack value) noexcept {
 }
 
 void guarded_pool::give_back(const stack& value) noexcept {
+  if (small_stacks::has(value)) {
+    small_stacks::give_back(value);
+    return;
+  }
   static_cast<detail::stack_class*>(value.owner())->give(&value, 1);
   detail::stack_taken_back(value);
 }

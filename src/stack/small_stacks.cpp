@@ -68,6 +68,19 @@ stack_result small_stacks::allocate(std::size_t size) noexcept {
   return {stack(base + canary_bytes, base + bytes, &mark)};
 }
 
+stack_result small_stacks::allocate_with_band(std::size_t size) noexcept {
+  // A multiple of the band, so that all of it is in one line of the cache.
+  const std::size_t wanted = (std::min(size, max_size) + band - 1) / band * band + band - canary_bytes;
+  const stack_result made = allocate(wanted);
+  if (made) {
+    auto* const end = reinterpret_cast<std::uintptr_t*>(end_of_band(made.value));
+    for (auto* each = static_cast<std::uintptr_t*>(made.value.limit()); each != end; ++each) {
+      *each = canary_at(each);
+    }
+  }
+  return made;
+}
+
 void small_stacks::give_back(const stack& value) noexcept {
   char* const base = static_cast<char*>(value.limit()) - canary_bytes;
   size_class& kind = all[static_cast<std::size_t>(static_cast<char*>(value.top()) - base) / step];

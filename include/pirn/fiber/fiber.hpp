@@ -197,6 +197,14 @@ void begin_eager_child(worker* here, eager_child_control* child) noexcept;
 /// As `finish` for an eager child: continues with its parent if that was not stolen.
 [[noreturn]] void finish_eager_child() noexcept;
 
+/// A fiber on a small stack that is checked (`spawn_small`).
+struct small_control : fiber_control {
+  explicit small_control(std::uint64_t number) noexcept : fiber_control(number) {}
+};
+/// The first and the last step of such a fiber.
+void begin_small(worker* w, arch::word pending) noexcept;
+[[noreturn]] void finish_small(std::uintptr_t outcome) noexcept;
+
 /// A callable on the heap: it is too large for a control block, or may throw when it is moved.
 template <class F>
 struct boxed {
@@ -215,12 +223,16 @@ struct fiber_block : Control {
   static void entry(arch::word by, arch::word pending) {
     run_node* const self = reinterpret_cast<worker*>(by)->queue.running();
     self->sanitizer.arrive();
-    if (pending != 0) {
+    if constexpr (std::is_same_v<Control, small_control>) {
+      begin_small(reinterpret_cast<worker*>(by), pending);
+    } else if (pending != 0) {
       run_post_switch_at_entry(pending);
     }
     const std::uintptr_t outcome = static_cast<fiber_block*>(self)->execute();
     if constexpr (std::is_same_v<Control, eager_child_control>) {
       finish_eager_child();
+    } else if constexpr (std::is_same_v<Control, small_control>) {
+      finish_small(outcome);
     } else {
       finish(outcome);
     }
@@ -485,6 +497,8 @@ class [[nodiscard]] fiber {
   friend std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& options);
   template <class F>
   friend std::expected<fiber, std::error_code> try_spawn_bounded(F&& body, const spawn_options& options);
+  template <class F>
+  friend std::expected<fiber, std::error_code> try_spawn_small(F&& body, const spawn_options& options);
 
   PIRN_ALWAYS_INLINE explicit fiber(detail::fiber_control* control) noexcept : control_(control) {}
   /// The parts of `join`: for a fiber of `here` that still runs, and for any fiber.

@@ -89,8 +89,9 @@ class alignas(64) worker {
   exceptions_in_flight* thread_exceptions = nullptr;  ///< of its OS thread
   arch::word outer_body = 0;                          ///< the position given to run_in_outer_body
   unsigned mutexes_held = 0;                          ///< of pthread, held by the running fiber; see held_mutexes.cpp
-  /// Whether the running fiber has a small stack, and whether it uses the worker's stack just now.
-  enum class bounded_fiber : std::uint8_t { none, runs, borrows } bounded = bounded_fiber::none;
+  /// Whether the running fiber has a small stack, with a bound (`runs`) or checked, and whether it uses the worker's
+  /// stack just now.
+  enum class bounded_fiber : std::uint8_t { none, runs, checked, borrows } bounded = bounded_fiber::none;
   // -- written by the thread of the time slices too
   /// Whether the fibers have run for a time slice since the last tick. A hint: a stale `true` costs a yield, a stale
   /// `false` a part of a slice, and nothing else is read on its account. So relaxed accesses do.
@@ -390,6 +391,9 @@ worker* switch_slow(worker* w, run_node* self, run_node* next, post_switch_actio
 /// is no such fiber.
 __attribute__((weak)) worker* switch_bounded(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                                              const wait_options* wait) noexcept;
+/// As `switch_slow`, for a fiber on a small stack that is checked.
+PIRN_NEVER_BOUNDED worker* switch_small(worker* w, run_node* self, run_node* next, post_switch_action* pending,
+                                        const wait_options* wait) noexcept;
 /// As `switch_slow`, for a fiber that waits.
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, post_switch_action* pending) noexcept;
 

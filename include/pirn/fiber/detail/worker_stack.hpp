@@ -45,8 +45,9 @@ PIRN_ALWAYS_INLINE void* free_worker_stack(worker* w) noexcept {
 /// Calls `body` on the worker's stack if the running fiber's is a small one, else in place. It must not suspend.
 template <class F>
 PIRN_ALWAYS_INLINE void on_worker_stack(worker* w, F&& body) noexcept {
-  void* const top = w->bounded == worker::bounded_fiber::runs ? free_worker_stack(w) : nullptr;
   const worker::bounded_fiber before = w->bounded;
+  const bool small = before == worker::bounded_fiber::runs || before == worker::bounded_fiber::checked;
+  void* const top = small ? free_worker_stack(w) : nullptr;
   if (top != nullptr) {
     w->bounded = worker::bounded_fiber::borrows;
   }

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "pirn/fiber/detail/worker_stack.hpp"
+#include "pirn/fiber/expert/on_worker_stack.hpp"  // IWYU pragma: export
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/stack/expert/small_stacks.hpp"
 
@@ -151,25 +151,6 @@ PIRN_ALWAYS_INLINE fiber spawn_bounded(F&& body, const spawn_options& options = 
   }
   return std::move(*made);
 }
-
-namespace this_fiber {
-
-/// Calls `body` where there is room: in a bounded fiber on the worker's stack, so that the bound does not count it;
-/// elsewhere directly. For calls of unknown depth, such as malloc and printf. `body` is noexcept and must not suspend:
-/// in a bounded fiber that ends the process with a message.
-template <class F>
-PIRN_ALWAYS_INLINE void on_worker_stack(F&& body) noexcept {
-  static_assert(std::is_nothrow_invocable_v<F&>, "no exception can leave the worker's stack");
-  if (detail::worker* const w = detail::current_worker()) {
-    detail::on_worker_stack(w, body);
-  } else {
-    detail::call_on(
-        nullptr, [](void* argument) noexcept { (*static_cast<std::remove_reference_t<F>*>(argument))(); },
-        const_cast<void*>(static_cast<const void*>(std::addressof(body))));
-  }
-}
-
-}  // namespace this_fiber
 
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

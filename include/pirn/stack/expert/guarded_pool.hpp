@@ -110,7 +110,7 @@ class guarded_pool {
   [[nodiscard]] stack_result allocate(std::size_t size) noexcept;
   /// Takes back a stack that `allocate` of this pool, or of a cache of it, returned. No code may be running on it.
   void deallocate(stack value) noexcept;
-  /// Takes back a stack of any pool, which the stack itself names.
+  /// Takes back a stack of any pool, which the stack itself names, or one of `small_stacks`.
   static void give_back(const stack& value) noexcept;
 
   /// Gives all memory of the pool's idle stacks back now, whatever the policy.
