@@ -23,7 +23,7 @@ BLOCK = 32
 LOOPS = {
     r"^sum_of$": {"clang": 9, "g++": 9},
     r"^sum_in_frame$": {"clang": 10, "g++": 10},
-    r"producer_entry.*count_down.*guarded_pool": {"clang": 20},
+    r"producer_entry.*count_down.*guarded_pool": {"clang": 13},
 }
 VECTOR = re.compile(r"\bv?padd[a-z]*\s+.*%[xyz]mm")
 

@@ -319,20 +319,15 @@ class generator_producer {
     if (consumer_.tagged()) [[unlikely]] {
       on_tagged_resume(message);
     }
+    assume_untagged();
   }
 
   /// Passes two words to the consumer and returns when it wants the next element.
   PIRN_ALWAYS_INLINE void give(word first, word second) {
     if (bodies_have_blocks()) [[unlikely]] {
-      generator_take_blocks(self_);  // first, since it refuses a call on another worker, beside which the body runs
-      check_state();
-      generator_peer copy = consumer_.take();
-      word message = first;
-      generator_yield_without(self_, copy, message, second);
-      consumer_ = copy;
-      first = message;
+      first = give_without_blocks(first, second);
     } else {
-      check_state();
+      check_state(consumer_);
       generator_peer consumer = consumer_.take();
       consumer.yield(first, second);
       consumer_ = consumer;
@@ -340,6 +335,7 @@ class generator_producer {
     if (consumer_.tagged()) [[unlikely]] {
       on_tagged_resume(first);
     }
+    assume_untagged();
   }
 
   /// Lets `inner` pass its elements to our consumer, at no cost for each, and returns when it has ended.
@@ -418,17 +414,59 @@ class generator_producer {
 
   generator_control& self_;
   generator_peer consumer_;
-  const bool marked_;  ///< a constant in a body that is inlined into its entry function
+  bool marked_;  ///< a constant in a body that is inlined into its entry function
 
  private:
+  /// Moves the consumer to `kept` for the calls of a cold path, and moves it back at the end, also for handlers. The
+  /// compiler does not see that `kept` is a copy. It would otherwise keep the consumer in registers that calls
+  /// preserve, and move it to and from them at each switch of the hot path.
+  class set_aside {
+   public:
+    PIRN_ALWAYS_INLINE set_aside(generator_producer& of, generator_peer& kept) noexcept : of_(of), kept_(kept) {
+      kept = of.consumer_;
+      asm volatile("" : "+m"(kept));
+      of.consumer_.at = arch::ended_peer();
+    }
+    PIRN_ALWAYS_INLINE ~set_aside() { of_.consumer_ = kept_; }
+    set_aside(const set_aside&) = delete;
+    set_aside& operator=(const set_aside&) = delete;
+
+   private:
+    generator_producer& of_;
+    generator_peer& kept_;  // a separate object, whose address calls may get
+  };
+
+  /// Whether this object is known to the compiler, so that no other code has reached it since it was made.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool in_registers() const noexcept { return __builtin_constant_p(marked_); }
+  /// Lets the compiler leave out the next test.
+  PIRN_ALWAYS_INLINE void assume_untagged() noexcept {
+    consumer_.at.sp = __builtin_assume_aligned(consumer_.at.sp, arch::peer_tag + 1);
+  }
+  /// As `give`, while bodies have blocks open. Returns the message of the resumer.
+  PIRN_ALWAYS_INLINE word give_without_blocks(word first, word second) {
+    if (in_registers()) {
+      generator_peer kept;
+      const set_aside back(*this, kept);
+      generator_take_blocks(self_);
+      check_state(kept);
+      generator_yield_without(self_, kept, first, second);
+      return first;
+    }
+    generator_take_blocks(self_);  // first, since it refuses a call on another worker, beside which the body runs
+    check_state(consumer_);
+    generator_peer copy = consumer_.take();
+    generator_yield_without(self_, copy, first, second);
+    consumer_ = copy;
+    return first;
+  }
   /// Refuses a delegation as `give` refuses a yield, before the consumer is looked at.
   PIRN_ALWAYS_INLINE void check_delegates_here() const {
     if (bodies_have_blocks()) [[unlikely]] {
       generator_check_yields_here(self_);
     }
   }
-  PIRN_ALWAYS_INLINE void check_state() const {
-    if (consumer_.tagged()) [[unlikely]] {
+  PIRN_ALWAYS_INLINE void check_state(const generator_peer& consumer) const {
+    if (consumer.tagged()) [[unlikely]] {
       generator_yield_misused();
     }
     // Tested here, and not in the consumer: its frame may lie below and have been overwritten.
@@ -444,14 +482,12 @@ class generator_producer {
   }
   PIRN_ALWAYS_INLINE void on_tagged_resume(word raw) {
     auto& message = *reinterpret_cast<generator_message*>(raw);
-    void* const sp = arch::untagged(consumer_.at).sp;
-    consumer_.at.sp = sp;
-    generator_on_tagged_resume(consumer_.at.pc, sp, consumer_.at.fp, self_, message);
-    self_.delegating.sanitizer = consumer_.sanitizer;
-    consumer_.at.pc = message.side.at.pc;
-    consumer_.at.sp = arch::untagged(message.side.at).sp;  // it is not tagged, and now the compiler knows
-    consumer_.at.fp = message.side.at.fp;
-    consumer_.sanitizer = message.side.sanitizer;
+    consumer_.at = arch::untagged(consumer_.at);
+    generator_peer kept;
+    const set_aside back(*this, kept);
+    generator_on_tagged_resume(kept.at.pc, kept.at.sp, kept.at.fp, self_, message);
+    self_.delegating.sanitizer = kept.sanitizer;
+    kept = message.side;
   }
 };
 

@@ -20,9 +20,15 @@
 // nothing.
 //
 // The producer's tests, for blocks of bodies and for a tagged resumer, stand beside the switch. As branches out of it
-// (an asm goto whose cold code returned to the hot path without the compiler's knowledge) they saved 5 of 20
-// instructions, and were wrong: to the compiler the cold path ends in a call that may throw, so it keeps the values
-// that handlers need in places of the frame where the hot path has something else.
+// (an asm goto whose cold code returned to the hot path without the compiler's knowledge) they were wrong: to the
+// compiler the cold path ends in a call that may throw, so it keeps the values that handlers need in places of the
+// frame where the hot path has something else. Cold code that sets the peer aside in memory (generator_core.hpp) saves
+// more.
+//
+// Nor is the resume label one of the compiler's, the target of an asm goto, so that a loop could begin there and need
+// no jump back to its begin. Clang up to 22 takes such a target for code that is never reached: it keeps the variables
+// of the loop in memory, and moves instructions over the switch. An element of the plain sum took 1.93 ns that way, and
+// 1.37 ns as it is (AMD EPYC, Zen 4); with the frequencies set right by a false edge, 1.37 ns with as many jumps.
 #pragma once
 
 #include <cstdint>
