@@ -73,7 +73,7 @@ bool runs_in_frame_of(const own_stack& own, const arch::context* suspended) noex
   if (last.pc != reinterpret_cast<arch::word>(arch::detail::entry_plus_8(&arch::root_frame))) {
     return false;
   }
-  return own.root == 0 || own.root - last.sp > arch::root_size;
+  return own.root == 0 || own.root - last.sp > arch::fork_root_size;
 }
 
 arch::word as_word(const void* address) noexcept { return reinterpret_cast<arch::word>(address); }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/context/detail/frame_bodies.hpp"
 #include "stack/address_space.hpp"
 
 namespace pirn {
@@ -35,6 +36,13 @@ std::uint32_t note_of(const fiber_control& f) noexcept {
 /// is rare in optimized code.
 PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowest_in_use(
     const fiber_control& f) noexcept {
+#if !defined(__x86_64__)
+  // There the root frame is not in memory.
+  void* const sp = f.state.sp;
+  if (!f.memory.contains(sp) || frame_bodies::may_hold(reinterpret_cast<std::uintptr_t>(sp))) {
+    return nullptr;
+  }
+#else
   constexpr std::size_t max_words = 4096;  // more is rare, and would cost more to scan than to keep
   const void* const root = arch::detail::entry_plus_8(&arch::root_frame);
   void* const* const end = arch::detail::initial_sp(f.first_frame());
@@ -47,6 +55,7 @@ PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowe
       return nullptr;
     }
   }
+#endif
   return static_cast<const char*>(f.state.sp) - arch::red_zone;
 }
 

@@ -8,6 +8,10 @@
 #include <cstddef>
 
 #include "pirn/context/arch.hpp"
+#if __SIZEOF_POINTER__ == 8
+#define CONFORMANCE_HAS_FORK
+#include "pirn/context/arch_fiber.hpp"
+#endif
 #include "pirn/context/expert/sanitizer.hpp"
 
 #if defined(__clang__)
@@ -183,6 +187,44 @@ class by_transfer_into : public by_transfers<by_transfer_into> {
     arch::transfer_last(self.outside, values);
   }
 };
+
+#if defined(CONFORMANCE_HAS_FORK)
+/// Begins with `fork_into`, switches with `switch_to_with_word` and ends with `fork_back`: then `inside` is tagged.
+class by_fork : public two_parties<by_fork> {
+ public:
+  static constexpr const char* name = "fork";
+  static constexpr bool prepared = false;
+
+  void make(body run) noexcept {
+    run_ = run;
+    inside.pc = nullptr;
+    ended = false;
+    root_ = arch::fork_root(own.top());
+  }
+  PIRN_ALWAYS_INLINE void resume() noexcept {
+    word first = reinterpret_cast<word>(this), second = 0, third = 0;
+    if (inside.pc == nullptr) {
+      arch::fork_into<&enter>(outside, root_, first, second);
+    } else {
+      arch::switch_to_with_word(outside, inside, first, second, third);
+    }
+  }
+  PIRN_ALWAYS_INLINE void yield() noexcept {
+    word first = 0, second = 0, third = 0;
+    arch::switch_to_with_word(inside, outside, first, second, third);
+  }
+
+ private:
+  PIRN_NONE static void enter(word first, word, void*) {
+    auto& self = *reinterpret_cast<by_fork*>(first);
+    self.run_(self);
+    self.ended = true;
+    self.inside = arch::ended_peer();
+    arch::fork_back(self.outside, self.outside.sp, 0, 0);
+  }
+  void* root_ = nullptr;
+};
+#endif
 
 // One group of checks per file.
 void check_registers();

@@ -238,6 +238,9 @@ void check_exceptions() {
   check_exceptions_of<by_switch_to>();
   check_exceptions_of<by_transfer>();
   check_exceptions_of<by_transfer_into>();
+#if defined(CONFORMANCE_HAS_FORK)
+  check_exceptions_of<by_fork>();
+#endif
 }
 
 }  // namespace conformance

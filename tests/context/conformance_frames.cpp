@@ -286,6 +286,9 @@ void check_frames() {
   check_frames_of<by_switch_to>();
   check_frames_of<by_transfer>();
   check_frames_of<by_transfer_into>();
+#if defined(CONFORMANCE_HAS_FORK)
+  check_frames_of<by_fork>();
+#endif
   alignment_at_entry();
   side_by_side();
   // A thread with a shadow stack would die at the next return after a switch, so all checks above show that it is off.

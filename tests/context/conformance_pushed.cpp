@@ -45,6 +45,9 @@ void check_pushed() {
   behind_a_switch<by_switch_to>();
   behind_a_switch<by_transfer>();
   behind_a_switch<by_transfer_into>();
+#if defined(CONFORMANCE_HAS_FORK)
+  behind_a_switch<by_fork>();
+#endif
 }
 
 }  // namespace conformance

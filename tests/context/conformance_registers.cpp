@@ -299,6 +299,80 @@ CONFORMANCE_KEEP void words_by_transfer_into(stack& own) {
          "transfer_last", "the resumer finds the peer that it was handed");
 }
 
+#if defined(CONFORMANCE_HAS_FORK)
+void receive_a_third(word first, word second) {
+  auto& seen = *reinterpret_cast<messages*>(first);
+  seen.received[1] = second;
+  word one = 61, two = 62, three = 63;
+  arch::switch_to_with_word(seen.there, seen.here, one, two, three);
+  seen.received[2] = one;
+  seen.received[3] = two;
+  seen.received[4] = three;
+  one = 67, two = 68;
+  arch::switch_to(seen.there, seen.here, one, two);
+}
+
+CONFORMANCE_KEEP void words_with_a_third(stack& own) {
+  messages seen;
+  seen.there = arch::prepare(own.top(), &receive_a_third);
+  word one = reinterpret_cast<word>(&seen), two = 2, three = 3;
+  arch::switch_to_with_word(seen.here, seen.there, one, two, three);
+  expect(seen.received[1] == 2 && one == 61 && two == 62 && three == 63, "switch_to_with_word",
+         "three words arrive at the resumer");
+  one = 64, two = 65, three = 66;
+  arch::switch_to_with_word(seen.here, seen.there, one, two, three);
+  expect(seen.received[2] == 64 && seen.received[3] == 65 && seen.received[4] == 66, "switch_to_with_word",
+         "three words arrive at a resumed context");
+  expect(one == 67 && two == 68, "switch_to_with_word", "a context that it has suspended is resumed by switch_to");
+}
+
+// What the first half of a call does that nothing takes away: it ends with the sp that came in a register.
+PIRN_NONE void end_at_once(word first, word second, void* sp) {
+  auto& seen = *reinterpret_cast<messages*>(first);
+  seen.received[1] = second;
+  seen.received[2] = reinterpret_cast<word>(sp);
+  const arch::context caller = seen.here;
+  seen.here.sp = nullptr;  // only the register counts
+  seen.received[3] = reinterpret_cast<word>(caller.sp);
+  arch::fork_back(seen.here, sp, 71, 72);
+}
+// Its caller is resumed by `switch_to` and ends the call later, by a switch to this context.
+PIRN_NONE void be_left(word first, word second, void* sp) {
+  auto& seen = *reinterpret_cast<messages*>(first);
+  seen.received[1] = second;
+  seen.received[2] = reinterpret_cast<word>(sp);
+  word one = 73, two = 74;
+  arch::switch_to(seen.there, seen.here, one, two);
+  seen.received[3] = one;
+  seen.received[4] = two;
+  arch::fork_back(seen.here, seen.here.sp, 75, 76);
+}
+
+CONFORMANCE_KEEP void words_by_fork(stack& own) {
+  messages seen;
+  void* const root = arch::fork_root(own.top());
+  expect(reinterpret_cast<word>(own.top()) - reinterpret_cast<word>(root) == arch::fork_root_size, by_fork::name,
+         "the root frame has the size that is known");
+  bool words = true, sp = true;
+  for (int i = 0; i < 3; ++i) {  // the root frame serves any number of times
+    word one = reinterpret_cast<word>(&seen), two = 2;
+    arch::fork_into<&end_at_once>(seen.here, root, one, two);
+    words = words && seen.received[1] == 2 && one == 71 && two == 72;
+    sp = sp && seen.received[2] == seen.received[3];
+  }
+  expect(words, by_fork::name, "both words arrive at entry and at the caller, each time");
+  expect(sp, by_fork::name, "the caller's sp arrives in a register");
+  word one = reinterpret_cast<word>(&seen), two = 4;
+  arch::fork_into<&be_left>(seen.here, root, one, two);
+  expect(seen.received[1] == 4 && one == 73 && two == 74 && seen.received[2] == reinterpret_cast<word>(seen.here.sp),
+         by_fork::name, "the caller is resumed by switch_to");
+  one = 77, two = 78;
+  arch::switch_to(seen.here, seen.there, one, two);
+  expect(seen.received[3] == 77 && seen.received[4] == 78 && one == 75 && two == 76, by_fork::name,
+         "the function goes on after its caller, and ends");
+}
+#endif
+
 template <class Shape>
 void check_registers_of() {
   {
@@ -323,10 +397,17 @@ void check_registers() {
   check_registers_of<by_switch_to>();
   check_registers_of<by_transfer>();
   check_registers_of<by_transfer_into>();
+#if defined(CONFORMANCE_HAS_FORK)
+  check_registers_of<by_fork>();
+#endif
   static stack own;
   words_by_switch_to(own);
   words_by_transfer(own);
   words_by_transfer_into(own);
+#if defined(CONFORMANCE_HAS_FORK)
+  words_with_a_third(own);
+  words_by_fork(own);
+#endif
 }
 
 }  // namespace conformance

@@ -400,6 +400,9 @@ void check_unwinding() {
   walk_inside_and_suspended<by_switch_to>();
   walk_inside_and_suspended<by_transfer>();
   walk_inside_and_suspended<by_transfer_into>();
+#if defined(CONFORMANCE_HAS_FORK)
+  walk_inside_and_suspended<by_fork>();
+#endif
 }
 
 void check_single_step() {
@@ -409,6 +412,9 @@ void check_single_step() {
   step<by_switch_to>();
   step<by_transfer>();
   step<by_transfer_into>();
+#if defined(CONFORMANCE_HAS_FORK)
+  step<by_fork>();
+#endif
 }
 
 void check_profiling(double seconds) {
@@ -418,6 +424,9 @@ void check_profiling(double seconds) {
   switch_under_fire<by_switch_to>(seconds / 3);
   switch_under_fire<by_transfer>(seconds / 3);
   switch_under_fire<by_transfer_into>(seconds / 3);
+#if defined(CONFORMANCE_HAS_FORK)
+  switch_under_fire<by_fork>(seconds / 3);
+#endif
 }
 
 // ---- for a debugger ---------------------------------------------------------------------------------------------

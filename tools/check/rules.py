@@ -71,11 +71,13 @@ def wrong_isa_part(path: str, target: str) -> str | None:
     """Returns what is wrong with an include of a part of the switch."""
     own = re.match(r"include/(pirn/context/arch/\w+)", path)
     chooses = ISA_CHOICE.match(path)
-    if ISA_PART.match(target) and not chooses and not (own and target.startswith(own.group(1) + "/")):
+    of_same_isa = own and (target.startswith(own.group(1) + "/") or target == own.group(1).removesuffix("_fork") + ".hpp")
+    if ISA_PART.match(target) and not chooses and not of_same_isa:
         return "the file of one instruction set, which arch.hpp or arch_fiber.hpp chooses"
     if SHARED_PART.match(target) and not chooses and not own and not path.startswith("src/compat/aco_switch_"):
         return "a part of the files in pirn/context/arch, for these only"
-    if target == "pirn/context/arch_fiber.hpp" and (layer_of(path) in LAYERS[:LAYERS.index("fiber")] or not layer_of(path)):
+    left_of_fiber = layer_of(path) in LAYERS[:LAYERS.index("fiber")] or not layer_of(path)
+    if target == "pirn/context/arch_fiber.hpp" and left_of_fiber and not path.startswith("tests/context/conformance"):
         return "has the switches of fibers, for the layer fiber"
     return None
 

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "pirn/detail/abi.hpp"
+#include "pirn/detail/thread_word.hpp"
 #if defined(PIRN_SIM)
 #include "pirn/detail/platform_checked.hpp"  // IWYU pragma: export
 #else
@@ -143,6 +144,10 @@ PIRN_ALWAYS_INLINE void* current_worker() noexcept {
                "@gottpoff(%%rip), %0\n\t"
                "movq %%fs:(%0), %0"
                : "=r"(worker));
+  return worker;
+#elif defined(PIRN_READ_THREAD_WORD)
+  void* worker;
+  PIRN_READ_THREAD_WORD(worker, "pirn_current_worker_" PIRN_ABI_NAME);
   return worker;
 #else
   return current_worker_out_of_line();

@@ -104,6 +104,12 @@ PIRN_ALWAYS_INLINE void light_fence() noexcept {
 PIRN_ALWAYS_INLINE void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // waits about as long as a pause of x86; yield does nothing on most processors
+#elif defined(__riscv)
+  asm volatile(".4byte 0x0100000f");  // pause, which processors without Zihintpause take for a fence of nothing
+#elif defined(__powerpc64__)
+  asm volatile("or 27, 27, 27");  // yield
 #endif
 }
 

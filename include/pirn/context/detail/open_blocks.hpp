@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "pirn/detail/abi.hpp"
+#include "pirn/detail/thread_word.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -36,6 +37,25 @@ __attribute__((used)) inline constinit thread_local std::uint64_t blocks_of_bodi
   bool any;
   asm volatile(PIRN_COMPARE_BLOCKS("%1", "r11") : "=@ccae"(any) : "r"(what) : "r11", "cc");
   return any;
+}
+#elif __SIZEOF_POINTER__ == 8
+#if !defined(PIRN_READ_THREAD_WORD)
+PIRN_NOINLINE inline std::uint64_t blocks_of_bodies_out_of_line() noexcept {
+  asm volatile("");  // keeps callers from treating this as a pure function
+  return blocks_of_bodies;
+}
+#endif
+[[nodiscard]] PIRN_ALWAYS_INLINE bool bodies_have_blocks() noexcept {
+#if defined(PIRN_READ_THREAD_WORD)
+  std::uint64_t open;
+  PIRN_READ_THREAD_WORD(open, "pirn_blocks_of_bodies_" PIRN_ABI_NAME);
+  return open != 0;
+#else
+  return blocks_of_bodies_out_of_line() != 0;
+#endif
+}
+[[nodiscard]] PIRN_ALWAYS_INLINE bool bodies_have_blocks_or_null(const void* what) noexcept {
+  return what == nullptr || bodies_have_blocks();
 }
 #else
 /// Fibers do not run here, and so there are no blocks.

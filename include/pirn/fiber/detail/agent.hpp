@@ -1,8 +1,8 @@
 // Agents: a fiber or a plain OS thread, behind one word that decides which wake-up ends its wait and why.
 #pragma once
 
-#if !defined(__x86_64__) || defined(__ILP32__)
-#error "pirn: fibers run on x86-64 only; contexts, stacks and coroutines run on this instruction set too"
+#if __SIZEOF_POINTER__ != 8
+#error "pirn: fibers run on 64-bit instruction sets only; contexts, stacks and coroutines run on this one too"
 #endif
 
 #include <cstdint>

@@ -29,7 +29,9 @@ struct alignas(16) fork_stack {
     return static_cast<char*>(fiber_control::below_cold(memory)) - sizeof(fork_stack);
   }
   /// The address for `arch::fork_into`.
-  [[nodiscard]] PIRN_ALWAYS_INLINE void* root() noexcept { return reinterpret_cast<char*>(this) - arch::root_size; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE void* root() noexcept {
+    return reinterpret_cast<char*>(this) - arch::fork_root_size;
+  }
 
   stack memory;
 };

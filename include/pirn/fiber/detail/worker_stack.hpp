@@ -13,6 +13,10 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
+#if defined(__x86_64__)
+/// Whether a function can run there. Elsewhere no fiber has a small stack.
+inline constexpr bool has_worker_stack = true;
+
 /// Calls `run(argument)` with the stack below `top`, or on the present one if that is null.
 PIRN_NAKED inline void call_on(void* /*top*/, void (* /*run*/)(void*), void* /*argument*/) {
   // clang-format off
@@ -35,6 +39,11 @@ PIRN_NAKED inline void call_on(void* /*top*/, void (* /*run*/)(void*), void* /*a
       "retq");
   // clang-format on
 }
+#else
+inline constexpr bool has_worker_stack = false;
+
+inline void call_on(void* /*top*/, void (*run)(void*), void* argument) { run(argument); }
+#endif
 
 /// Returns where the free part of the worker's stack begins, while one of its fibers runs.
 PIRN_ALWAYS_INLINE void* free_worker_stack(worker* w) noexcept {

@@ -5,6 +5,10 @@
 // links pirn::bounded, as pirn_enable_stack_bounds() lets it.
 #pragma once
 
+#if !defined(__x86_64__) || defined(__ILP32__)
+#error "pirn: bounded fibers run on x86-64 only, for which the compiler plugin knows the stack use"
+#endif
+
 #include <utility>
 
 #include "pirn/fiber/expert/on_worker_stack.hpp"  // IWYU pragma: export

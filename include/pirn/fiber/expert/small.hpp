@@ -34,8 +34,8 @@ stack_result checked_stack_for(std::size_t stack_size) noexcept;
 template <class F>
 fiber_control* launch_small(F&& body, const spawn_options& options, std::error_code& error) {
   static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
-  static_assert(std::is_empty_v<sanitizer_state> && !platform::exploring,
-                "small stacks are not available in builds with a sanitizer or for an exploration");
+  static_assert(std::is_empty_v<sanitizer_state> && !platform::exploring && has_worker_stack,
+                "small stacks are available on x86-64 only, and not in builds with a sanitizer or for an exploration");
   if constexpr (!is_prepared<F, small_control>) {
     return launch_small(prepared<small_control>(std::forward<F>(body)), options, error);
   } else {

@@ -32,6 +32,9 @@ namespace arch {
 /// its type, so that it saves no registers that its caller does not need.
 typedef void(PIRN_NONE* fork_entry)(word first, word second, void* sp);
 
+/// The bytes that `fork_root` uses at the top of the stack.
+inline constexpr std::size_t fork_root_size = root_size;
+
 namespace detail {
 /// As `land` of shared/types.hpp, for a fork_entry.
 template <fork_entry entry>
