@@ -350,6 +350,8 @@ PIRN_NONE void be_left(word first, word second, void* sp) {
 
 CONFORMANCE_KEEP void words_by_fork(stack& own) {
   messages seen;
+  volatile char* const room = static_cast<char*>(__builtin_alloca(opaque<std::size_t>(64)));  // so it needs its fp
+  room[0] = 1;
   void* const root = arch::fork_root(own.top());
   expect(reinterpret_cast<word>(own.top()) - reinterpret_cast<word>(root) == arch::fork_root_size, by_fork::name,
          "the root frame has the size that is known");
@@ -370,6 +372,39 @@ CONFORMANCE_KEEP void words_by_fork(stack& own) {
   arch::switch_to(seen.here, seen.there, one, two);
   expect(seen.received[3] == 77 && seen.received[4] == 78 && one == 75 && two == 76, by_fork::name,
          "the function goes on after its caller, and ends");
+}
+
+// A context that begins where another ends, on the same stack: the root frame lies above the frame of the function that
+// ends, and whatever that has in its own is still read.
+struct succession {
+  arch::context here;
+  void* top;
+  word received[2];
+};
+void succeed(word first, word second) {
+  auto& both = *reinterpret_cast<succession*>(first);
+  both.received[1] = second;
+  arch::switch_last(both.here, first, 82);
+}
+CONFORMANCE_KEEP void precede(word first, word second) {
+  volatile word frame[24];
+  for (word i = 0; i < 24; ++i) {
+    frame[i] = first + i;
+  }
+  reinterpret_cast<succession*>(frame[0])->received[0] = second;
+  arch::enter_last(reinterpret_cast<succession*>(frame[0])->top, &succeed, frame[23] - 23, frame[1] - first);
+}
+
+CONFORMANCE_KEEP void words_by_enter_last(stack& own) {
+  succession both = {};
+  both.top = own.top();
+  for (word i = 0; i < 3; ++i) {
+    const arch::context begin = arch::prepare(own.top(), &precede);
+    word one = reinterpret_cast<word>(&both), two = 80 + i;
+    arch::switch_to(both.here, begin, one, two);
+    expect(both.received[0] == 80 + i && both.received[1] == 1 && one == reinterpret_cast<word>(&both) && two == 82,
+           "enter_last", "both words arrive on the stack that ends");
+  }
 }
 #endif
 
@@ -407,6 +442,7 @@ void check_registers() {
 #if defined(CONFORMANCE_HAS_FORK)
   words_with_a_third(own);
   words_by_fork(own);
+  words_by_enter_last(own);
 #endif
 }
 

@@ -166,3 +166,44 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
 }  // namespace arch
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
+
+#define PIRN_ENTRY "x16"
+#define PIRN_ROOT "x9"
+// clang-format off
+// enter_last: x10 holds the sp. At the jump sp is x10, x30 is x9, and x29 is 0. The tables describe the root frame as the
+// caller:
+//   0c 0a 00          DW_CFA_def_cfa, register 10, offset 0    CFA = x10
+//   .cfi_register     return address in x9
+#define PIRN_ENTERING_TEXT                              \
+  PIRN_CFI(PIRN_CFA_IS("10", "0"))                      \
+  PIRN_CFI(".cfi_register x30, x9")                     \
+  "mov x30, x9\n\t"                                     \
+  "mov x29, xzr\n\t"                                    \
+  "mov sp, x10\n\t"                                     \
+  "br x16\n\t"
+#if defined(__ARM_FEATURE_PAC_DEFAULT)
+#define PIRN_ENTER_TEXT "b pirn_" PIRN_ABI_NAME "_enter\n\t"
+#else
+#define PIRN_ENTER_TEXT                                 \
+  PIRN_CFI(".cfi_remember_state")                       \
+  PIRN_ENTERING_TEXT                                    \
+  PIRN_CFI(".cfi_restore_state")
+#endif
+// clang-format on
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch::detail {
+#if defined(__ARM_FEATURE_PAC_DEFAULT)
+void enter() PIRN_ASM_NAME("enter");
+PIRN_ASM_FUNCTION("enter", PIRN_ENTERING_TEXT);
+#endif
+/// The sp at which an entry function begins.
+PIRN_ALWAYS_INLINE void* initial_sp(void* top) noexcept {
+  return reinterpret_cast<void*>(reinterpret_cast<word>(top) & ~word{15});
+}
+}  // namespace arch::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
+
+#include "pirn/context/arch/shared/enter_last.hpp"  // IWYU pragma: export

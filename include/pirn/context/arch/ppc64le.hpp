@@ -169,3 +169,35 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
 }  // namespace arch
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
+
+#define PIRN_ENTRY "r12"
+#define PIRN_ROOT "r11"
+// clang-format off
+// enter_last: r10 holds the sp. At the jump r1 is r10, lr is r11, r31 is 0, and ctr holds the function, as r12 does, from
+// which it derives r2. The tables describe the root frame as the caller:
+//   0c 0a 00          DW_CFA_def_cfa, register 10, offset 0    CFA = r10
+//   .cfi_register     return address (register 65) in r11
+#define PIRN_ENTER_TEXT                                 \
+  PIRN_CFI(".cfi_remember_state")                       \
+  PIRN_CFI(PIRN_CFA_IS("10", "0"))                      \
+  PIRN_CFI(".cfi_register 65, 11")                      \
+  "mtlr 11\n\t"                                         \
+  "mtctr 12\n\t"                                        \
+  "li 31, 0\n\t"                                        \
+  "mr 1, 10\n\t"                                        \
+  "bctr\n\t"                                            \
+  PIRN_CFI(".cfi_restore_state")
+// clang-format on
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch::detail {
+/// The sp at which an entry function begins.
+PIRN_ALWAYS_INLINE void* initial_sp(void* top) noexcept {
+  return reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 4;
+}
+}  // namespace arch::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
+
+#include "pirn/context/arch/shared/enter_last.hpp"  // IWYU pragma: export

@@ -166,3 +166,34 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
 }  // namespace arch
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
+
+#define PIRN_ENTRY "t1"
+#define PIRN_ROOT "t3"
+// clang-format off
+// enter_last: t4 holds the sp. At the jump sp is t4, ra is t3, and s0 is 0. The tables describe the root frame as the
+// caller:
+//   0c 1d 00          DW_CFA_def_cfa, register 29, offset 0    CFA = t4
+//   .cfi_register     return address in t3
+#define PIRN_ENTER_TEXT                                 \
+  PIRN_CFI(".cfi_remember_state")                       \
+  PIRN_CFI(PIRN_CFA_IS("29", "0"))                      \
+  PIRN_CFI(".cfi_register ra, t3")                      \
+  "mv ra, t3\n\t"                                       \
+  "mv s0, zero\n\t"                                     \
+  "mv sp, t4\n\t"                                       \
+  "jr t1\n\t"                                           \
+  PIRN_CFI(".cfi_restore_state")
+// clang-format on
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch::detail {
+/// The sp at which an entry function begins.
+PIRN_ALWAYS_INLINE void* initial_sp(void* top) noexcept {
+  return reinterpret_cast<void*>(reinterpret_cast<word>(top) & ~word{15});
+}
+}  // namespace arch::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
+
+#include "pirn/context/arch/shared/enter_last.hpp"  // IWYU pragma: export

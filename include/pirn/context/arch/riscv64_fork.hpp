@@ -6,16 +6,15 @@
 
 #define PIRN_THIRD "a4"
 #define PIRN_WORD_CLOBBERS "t3", "t4", "t5", "a5", "a6", PIRN_CLOBBER_REST
+// clang-format off
 // t5 holds the address of the caller's context. t0 holds the resume label.
-#define PIRN_FORK_TEXT           \
-  "lla t0, " PIRN_RESUME_ADDRESS \
-  "\n\t"                         \
-  "mv a2, sp\n\t"                \
-  "sd t0, " PIRN_CONTEXT_PC      \
-  "(t5)\n\t"                     \
-  "sd a2, " PIRN_CONTEXT_SP      \
-  "(t5)\n\t"                     \
+#define PIRN_FORK_TEXT                                       \
+  "lla t0, " PIRN_RESUME_ADDRESS "\n\t"                      \
+  "mv a2, sp\n\t"                                            \
+  "sd t0, " PIRN_CONTEXT_PC "(t5)\n\t"                       \
+  "sd a2, " PIRN_CONTEXT_SP "(t5)\n\t"                       \
   "sd s0, " PIRN_CONTEXT_FP "(t5)\n\t"
+// clang-format on
 #define PIRN_FORK_CLOBBERS "a2", "a3", "a4", "a5", "a6", PIRN_CLOBBER_REST
 #define PIRN_FORK_ROOT_SIZE 0
 

@@ -14,10 +14,12 @@ namespace arch {
   __builtin_unreachable();
 }
 
+#if defined(__i386__)
 /// As `switch_last(prepare(top, entry), first, second)`.
 [[noreturn]] PIRN_ALWAYS_INLINE void enter_last(void* top, switch_entry entry, word first, word second) noexcept {
   switch_last(prepare(top, entry), first, second);
 }
+#endif
 
 template <class Run>
 PIRN_NONE void producer_entry(void* pc, void* sp, void* fp, word message, word, word, word) {
