@@ -211,7 +211,7 @@ std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept {
     if (f->join_word.compare_exchange_strong(state, join_remote, platform::memory_order_acq_rel,
                                              platform::memory_order_acquire)) {
       state = join_remote;
-      platform::heavy_fence();
+      platform::heavy_fence();  // pairs with the light fence of a fiber that ends
       if (f->deferred() && f->join_word.compare_exchange_strong(state, join_detached, platform::memory_order_acq_rel,
                                                                 platform::memory_order_acquire)) {
         return join_left;

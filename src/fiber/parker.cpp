@@ -97,7 +97,7 @@ void parker::park() noexcept {
   bool found = false;
   bool is_sentinel = false;
   if (w_.idle->work_expected()) {
-    platform::heavy_fence();
+    platform::heavy_fence();  // pairs with the light fence behind what is queued
     found = stealing.sees_work();
     is_sentinel = !platform::exploring && stealing.sees_traffic() && !found && w_.idle->try_become_sentinel();
   }

@@ -100,8 +100,8 @@ bool runtime_state::finished() const noexcept {
   if (!stopping.load(platform::memory_order_acquire)) {
     return false;
   }
-  // If the last fibers of two workers end at the same time, one worker must see that both have: each has counted its
-  // own before.
+  // Pairs with itself. If the last fibers of two workers end at the same time, one worker must see that both have: each
+  // has counted its own before.
   platform::heavy_fence();
   return statistics().live_fibers == 0;
 }

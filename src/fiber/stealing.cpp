@@ -139,7 +139,7 @@ void stealer::steal_from_idle_caller() noexcept {
 
 void stealer::stop_searching() noexcept {
   if (searching_ && begin_steal()) {
-    platform::heavy_fence();
+    platform::heavy_fence();  // pairs with the light fence behind what is queued
     end_steal(true);
   }
 }

@@ -20,6 +20,7 @@ from tree import Tree
 CHECKS = [
     ("layering", rules.layering),
     ("platform seam", rules.seam),
+    ("fences name their pairs", rules.fences),
     ("shape of headers", rules.shape),
     ("unwind tables in an asm", rules.unwind_tables),
     ("editors see definitions", visible.visible),

@@ -13,6 +13,7 @@ LONG_CLASSES = {"channel"}
 CLASS = re.compile(r"(?:class|struct) (?:PIRN_\w+ |\[\[\w+\]\] )*(\w+)[^;]*$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
+FENCE = re.compile(r"\b(light_fence|heavy_fence|signal_fence|atomic_thread_fence)\(")
 # Only the platform seam may name these: an exploring build replaces what is behind it.
 SEAM = re.compile(r"^(include/pirn/detail/platform[^/]*\.hpp|src/detail/.*|src/sim/.*)$")
 NONDETERMINISTIC = [
@@ -93,6 +94,26 @@ def seam(tree: Tree) -> list[str]:
                 match = pattern.search(line)
                 if match:
                     findings.append(f"{path}:{number}: not behind the platform seam: {match.group(0)}")
+    return findings
+
+
+def fences(tree: Tree) -> list[str]:
+    """Each fence says in a comment, on its line or right above its statement, what it pairs with."""
+    findings = []
+    for path in tree.cxx("include", "src"):
+        if SEAM.match(path) or path.startswith("src/sim/"):
+            continue
+        lines = tree.text(path).split("\n")
+        for number, line in enumerate(lines):
+            code, _, comment = line.partition("//")
+            if not FENCE.search(code):
+                continue
+            above = number
+            while above > 0 and (lines[above - 1].lstrip().startswith("//")
+                                 or not re.search(r"[;{}]\s*(//.*)?$", lines[above - 1])):
+                above -= 1
+            if not re.search(r"[Pp]airs with", " ".join([*lines[above:number], comment])):
+                findings.append(f"{path}:{number + 1}: a fence without a comment that says what it pairs with")
     return findings
 
 

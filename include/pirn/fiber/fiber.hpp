@@ -146,7 +146,7 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   const std::uintptr_t state = self->join_word.load(platform::memory_order_acquire);
   if (state == join_possible) {
     w->defer_completion(self, outcome);
-    platform::light_fence();
+    platform::light_fence();  // pairs with the heavy fence in `end_if_known`
     if (self->join_word.load(platform::memory_order_relaxed) != join_possible) [[unlikely]] {
       pending = pending_end(self, w->claim_deferred(self));  // a joiner elsewhere may have looked too early to see it
     }

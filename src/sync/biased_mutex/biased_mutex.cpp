@@ -108,7 +108,7 @@ bool biased_mutex::take() noexcept {
   } else if (is_biased(bias) && bias != here) {
     bias |= revoking;
     bias_.store(bias, platform::memory_order_relaxed);
-    platform::heavy_fence();  // see lock_here
+    platform::heavy_fence();  // pairs with the light fences of the owner
   }
   if (bias != shared) {
     if (flag_.load(platform::memory_order_acquire) != free) {

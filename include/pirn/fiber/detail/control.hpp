@@ -175,7 +175,7 @@ struct fiber_control : run_node, agent {
     const arch::context begin = arch::prepare(top, entry);
     state.sp = begin.sp;
     state.fp = begin.fp;
-    platform::signal_fence();
+    platform::signal_fence();  // pairs with the look of a signal handler at the pc
     platform::atomic_ref<void*>(state.pc).store(begin.pc, platform::memory_order_relaxed);
   }
   /// As `attach_stack`, for a fiber with a bounded stack, which has nothing else on it.

@@ -119,9 +119,9 @@ class fork_deque {
     }
     tail_.store(at, platform::memory_order_release);
     if (asymmetric_) [[likely]] {
-      platform::signal_fence();
+      platform::signal_fence();  // pairs with the heavy fence in `steal`
     } else {
-      platform::light_fence();
+      platform::light_fence();  // pairs with the same
     }
     return head_.load(platform::memory_order_acquire) <= at || pop_contended(at);
   }
@@ -236,7 +236,8 @@ class fork_deque {
     }
     slot* const head = head_.load(platform::memory_order_relaxed);
     head_.store(head + 1, platform::memory_order_release);
-    platform::heavy_fence();  // orders the store above before the load below, and the reverse in `pop`
+    // Pairs with the fence in `pop`: orders the store above before the load below, and the reverse there.
+    platform::heavy_fence();
     const bool found = head < tail_.load(platform::memory_order_acquire);
     if (found) {
       take(head->point);

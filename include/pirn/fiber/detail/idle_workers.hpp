@@ -31,8 +31,9 @@ class idle_workers {
   void expect_work() noexcept {
     if (expected_.load(platform::memory_order_acquire) != (fence_pending | fence_done)) [[unlikely]] {
       // Dekker with a worker that falls asleep: it announces that and then reads this flag. Before it sees the flag it
-      // sleeps without a fence, so this fence shows that to all callers that queue work from now on.
+      // sleeps without a fence.
       expected_.fetch_or(fence_pending, platform::memory_order_seq_cst);
+      // Pairs with that announcement, and shows it to all callers that queue work from now on.
       platform::heavy_fence();
       expected_.fetch_or(fence_done, platform::memory_order_release);
     }

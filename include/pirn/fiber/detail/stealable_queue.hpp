@@ -126,7 +126,7 @@ class stealable_queue {
   template <class Move>
   bool adopt_from(const stealable_queue& home, const Move& move) noexcept {
     adopting_from_.store(&home, platform::memory_order_relaxed);
-    platform::light_fence();
+    platform::light_fence();  // pairs with the heavy fence in `hold`
     const bool may = home.owner_.load(platform::memory_order_acquire) != held;
     if (may) {
       move();
@@ -144,7 +144,7 @@ class stealable_queue {
     hold(stealable_queue& queue, const Workers& all) noexcept
         : queue_(queue), before_(queue.owner_.load(platform::memory_order_relaxed)) {
       queue_.owner_.store(held, platform::memory_order_relaxed);
-      platform::heavy_fence();
+      platform::heavy_fence();  // pairs with the light fence in `adopt_from` and the heavy one in `as_thief`
       const auto taken_from = [&queue](const auto& worker) {
         return worker->stealable.adopting_from_.load(platform::memory_order_acquire) == &queue;
       };
@@ -176,7 +176,7 @@ class stealable_queue {
 
   [[nodiscard]] bool enter() noexcept {
     owner_.store(inside, platform::memory_order_relaxed);
-    platform::light_fence();
+    platform::light_fence();  // pairs with the heavy fence in `as_thief`
     if (thief_.load(platform::memory_order_acquire)) {
       leave();
       return false;
@@ -191,7 +191,8 @@ class stealable_queue {
     if (thief_.exchange(true, platform::memory_order_acq_rel)) {
       return nullptr;
     }
-    platform::heavy_fence();  // orders the store above before the load below, and the reverse in `enter`
+    // Pairs with the light fence in `enter`: orders the store above before the load below, and the reverse there.
+    platform::heavy_fence();
     run_node* const found = owner_.load(platform::memory_order_acquire) == outside ? take() : nullptr;
     thief_.store(false, platform::memory_order_release);
     return found;

@@ -226,6 +226,8 @@ class alignas(64) worker {
   /// Opens a continuation of the running fiber to thieves.
   PIRN_ALWAYS_INLINE void push_continuation(deque_slot* at, fork_point* point) noexcept {
     forks.open.push(at, point);
+    // Pairs with the heavy fence of a worker that falls asleep. Where that wants more here, `wake` is never zero, and
+    // the call makes a light fence.
     platform::signal_fence();
     if (forks.wake->load(platform::memory_order_relaxed) != 0) [[unlikely]] {
       recruit_searcher();

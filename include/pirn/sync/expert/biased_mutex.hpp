@@ -55,7 +55,7 @@ class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex>
     const std::uintptr_t bias = bias_.load(platform::memory_order_acquire);
     if (bias == here && flag_.load(platform::memory_order_relaxed) == taken) [[likely]] {
       flag_.store(free, platform::memory_order_release);
-      platform::light_fence();  // as in lock_here: a revoker sees the flag down, or is seen here and given way to
+      platform::light_fence();  // pairs with that in `take`: a revoker sees the flag down, or is given way to
       if (bias_.load(platform::memory_order_relaxed) != here) [[unlikely]] {
         give_way();
       }
@@ -109,8 +109,8 @@ class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex>
       return false;
     }
     flag_.store(taken, platform::memory_order_relaxed);
-    // Dekker with a revoker: here the flag goes up and then the bias is read. The revoker stores `revoking` and then,
-    // behind a heavy fence, reads the flag.
+    // Pairs with the heavy fence in `take`: here the flag goes up and then the bias is read. The revoker stores
+    // `revoking` and then, behind a heavy fence, reads the flag.
     platform::light_fence();
     if (bias_.load(platform::memory_order_relaxed) == here) [[likely]] {
       return true;
