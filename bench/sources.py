@@ -135,6 +135,8 @@ _STACKFUL = [
     ("figure 6", "Boost is faster than C++20 coroutines with frames from malloc and a scheduler for each await",
      F("write_fully", "boost-context", _TOTAL), F("write_fully", "cpp20-scheduler-malloc", _TOTAL)),
     ("figure 6", "frames from malloc cost most of it", F("write_fully", "cpp20", _TOTAL), F("write_fully", "cpp20-malloc", _TOTAL)),
+    ("2.3", "frames from a pool, at best one that grows and shrinks with the chain, are faster than from malloc",
+     F("frames", "pirn-linear", {"depth": 16}), F("frames", "pirn-malloc", {"depth": 16})),
     ("figure 6", "and the scheduler at each await more", F("write_fully", "cpp20", _TOTAL), F("write_fully", "cpp20-scheduler", _TOTAL)),
     ("2.3, figure 14", "colouring takes the misses of the first-level cache from 15.83 % to none",
      F("write_fully", "pirn", _TOTAL, "d1_misses"), F("write_fully", "pirn-nocolour", _TOTAL, "d1_misses"),
