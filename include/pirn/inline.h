@@ -66,7 +66,7 @@
 /* It keeps using the base register of a frame with an over-aligned local and alloca, though the asm clobbers it. */
 #define PIRN_SWITCH_IN_C static __attribute__((noinline, unused, no_instrument_function))
 #else
-#define PIRN_SWITCH_IN_C static inline __attribute__((always_inline, no_instrument_function))
+#define PIRN_SWITCH_IN_C static inline __attribute__((always_inline, unused, no_instrument_function))
 #endif
 
 #ifdef __cplusplus

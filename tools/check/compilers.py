@@ -13,9 +13,9 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 GTEST = "/usr/src/googletest/googletest/include"
 
 
-# Headers for another instruction set than this machine's, and those that only the file of an instruction set includes:
-# tests/abi compiles them.
-FOREIGN_ISA = re.compile(r"/arch/(?!x86_64/|shared/(assembly|operands|types)\.)[\w/]+\.hpp$")
+# Headers for another instruction set than this machine's, those that only the file of an instruction set includes, and
+# those of macros alone, which have no declaration: tests/abi and tests/c_api compile them.
+FOREIGN_ISA = re.compile(r"/arch/((?!x86_64/|shared/(assembly|operands|types)\.)[\w/]+\.hpp|text/\w+\.h)$")
 # Those that include what includes them, to be read there only.
 PART_OF_ANOTHER = re.compile(r"/(conformance|aco_switch)_(isa|x86_64|x86|i386|aarch64|ppc64le|riscv64)\.hpp$")
 # Its programs include the single header, which a release makes.
@@ -46,7 +46,7 @@ def headers(tree: Tree) -> list[str]:
 
 
 # The files of ours that a header may pull in: who includes a lock does not want a scheduler.
-MAX_PULLED = {"pirn/sync/mutex.hpp": 10, "pirn/sync/semaphore.hpp": 10, "pirn/sync/event.hpp": 10, "pirn/sync/channel.hpp": 55}
+MAX_PULLED = {"pirn/sync/mutex.hpp": 10, "pirn/sync/semaphore.hpp": 10, "pirn/sync/event.hpp": 10, "pirn/sync/channel.hpp": 56}
 
 
 def weight(tree: Tree) -> list[str]:
