@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fiber/runtime_state.hpp"
+#include "stack/pool_cooling.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -57,8 +58,10 @@ bool parker::spin(platform::time_point now, const platform::atomic<std::uint32_t
   }
   const bool may_steal = w_.owner.workers.size() > 1 && w_.idle->work_expected();
   // The kernel works on requests while this worker waits.
-  const platform::time_point next_poll =
-      w_.io->has_submissions() ? now : std::min({now + spin_poll_interval, w_.timers.next(), w_.trimmer.next()});
+  const platform::time_point next_poll = w_.io->has_submissions()
+                                             ? now
+                                             : std::min({now + spin_poll_interval, w_.timers.next(), w_.trimmer.next(),
+                                                         pool_cooling::next(w_.owner.pool)});
   while (now < next_poll) {
     for (int i = 0; i < relaxes_per_round; ++i) {
       if (!w_.incoming.empty()) {
@@ -106,7 +109,8 @@ void parker::park() noexcept {
     w_.counters.ready.store(0, platform::memory_order_relaxed);
     const platform::time_point began = platform::now();
     const platform::time_point sentinel_wakeup = is_sentinel ? began + stealing.sentinel_pause() : platform::never;
-    poll(std::min({w_.timers.next(), w_.trimmer.next(), w_.probe.report_idle(w_), sentinel_wakeup}));
+    const platform::time_point next_step = std::min(w_.trimmer.next(), pool_cooling::next(w_.owner.pool));
+    poll(std::min({w_.timers.next(), next_step, w_.probe.report_idle(w_), sentinel_wakeup}));
     last_poll_ = platform::now();
     if (!w_.incoming.empty()) {
       spinner_.record_sleep(began, w_.last_remote_push.load(platform::memory_order_relaxed), last_poll_);

@@ -6,6 +6,7 @@
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/detail/coroutine_runner.hpp"
+#include "stack/pool_cooling.hpp"
 
 // Present in both C++ runtimes; only one declares it in <cxxabi.h>.
 extern "C" void* cxa_get_globals() noexcept asm("__cxa_get_globals");
@@ -52,10 +53,12 @@ worker::worker(runtime_state& state, unsigned number)
       parking_(*this, state.options.idle_spin) {
   forks.wake = &idle->sleepers();
   idle->register_worker(index, io);
+  pool_cooling::begin(owner.pool);
 }
 
 worker::~worker() {
   give_fork_stacks_back();
+  pool_cooling::end(owner.pool);
   io->retire();
 }
 
@@ -211,6 +214,9 @@ void worker::run_tick(platform::time_point now) noexcept {
   if (trimmer.due(now)) [[unlikely]] {
     trimmer.step(*this, now, true);
   }
+  if (now >= pool_cooling::next(owner.pool)) [[unlikely]] {
+    pool_cooling::step(owner.pool, now, true);
+  }
   stacks.age();
   adapt(now);
   last_tick_ = now;
@@ -280,6 +286,10 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     }
     if (trimmer.due(now)) {
       trimmer.step(*this, now, false);
+      continue;
+    }
+    if (now >= pool_cooling::next(owner.pool)) {
+      pool_cooling::step(owner.pool, now, false);
       continue;
     }
     if (!parking_.spin(now, word, before)) {

@@ -122,15 +122,34 @@ stack_error install_guard(char* begin, std::size_t bytes) noexcept {
   return errno == ENOMEM ? stack_error::out_of_memory : stack_error::guard_refused;
 }
 
+namespace {
+/// Advises for all ranges by one system call. False if the kernel cannot, or has not done all.
+bool advise_at_once(const iovec* ranges, std::size_t count, int advice) noexcept {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes += ranges[i].iov_len;
+  }
+  const long done = syscall(SYS_process_madvise, PIDFD_SELF_THREAD_GROUP, ranges, count, advice, 0);
+  return done >= 0 && static_cast<std::size_t>(done) == bytes;
+}
+}  // namespace
+
+bool install_guards(const iovec* ranges, std::size_t count) noexcept {
+  static platform::atomic<bool> at_once{true};
+  if (!at_once.load(platform::memory_order_relaxed)) {
+    return false;
+  }
+  const bool done = advise_at_once(ranges, count, MADV_GUARD_INSTALL);
+  if (!done) {
+    at_once.store(false, platform::memory_order_relaxed);  // an older kernel; or a lack of memory: one by one is safe
+  }
+  return done;
+}
+
 void give_memory_back(const iovec* ranges, std::size_t count) noexcept {
   static platform::atomic<bool> at_once{true};
   if (at_once.load(platform::memory_order_relaxed)) {
-    std::size_t bytes = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      bytes += ranges[i].iov_len;
-    }
-    const long done = syscall(SYS_process_madvise, PIDFD_SELF_THREAD_GROUP, ranges, count, MADV_DONTNEED, 0);
-    if (done >= 0 && static_cast<std::size_t>(done) == bytes) {
+    if (advise_at_once(ranges, count, MADV_DONTNEED)) {
       return;
     }
     at_once.store(false, platform::memory_order_relaxed);  // an older kernel, or memory that is locked

@@ -21,6 +21,8 @@ stack_error make_inaccessible(char* begin, std::size_t bytes) noexcept;
 /// Makes every access to the range fault, without a mapping; guard_refused where the kernel cannot (before 6.13) or
 /// will not (locked memory).
 stack_error install_guard(char* begin, std::size_t bytes) noexcept;
+/// As `install_guard` for several ranges, by one system call. False if it is not certain that all have a guard.
+[[nodiscard]] bool install_guards(const iovec* ranges, std::size_t count) noexcept;
 /// Gives the memory of ranges back and keeps the ranges, by one system call where the kernel can (Linux 6.15): that
 /// costs half as much, also for other threads, which flush their translations once. Locked memory stays.
 void give_memory_back(const iovec* ranges, std::size_t count) noexcept;

@@ -10,9 +10,11 @@
 
 #include "detail/exiting.hpp"
 #include "pirn/detail/contract.hpp"
+#include "pirn/detail/time.hpp"
 #include "pirn/stack/expert/small_stacks.hpp"
 #include "stack/address_space.hpp"
 #include "stack/describe.hpp"
+#include "stack/pool_cooling.hpp"
 #include "stack/stack_class.hpp"
 
 #if defined(PIRN_ASAN)
@@ -144,11 +146,7 @@ class stack_pool_state {
   }
 
   void trim() noexcept {
-    for (auto& each : classes_) {
-      if (stack_class* const one = each.load(platform::memory_order_acquire)) {
-        one->trim();
-      }
-    }
+    for_each_class([](stack_class& each) { each.trim(); });
   }
 
   guarded_pool_statistics statistics(stack_sampling sampling) {
@@ -171,9 +169,51 @@ class stack_pool_state {
     return all;
   }
 
+  void begin_cooling() noexcept { quota_.workers.fetch_add(1, platform::memory_order_acq_rel); }
+  void end_cooling() noexcept {
+    if (quota_.workers.fetch_sub(1, platform::memory_order_acq_rel) == 1) {
+      for_each_class([](stack_class& each) { each.keep_to_mark(); });
+    }
+  }
+  [[nodiscard]] platform::time_point cooling_due() const noexcept {
+    return quota_.cooling_due.load(platform::memory_order_relaxed);
+  }
+  void cool(platform::time_point now, std::size_t max, platform::duration pause) noexcept {
+    if (cools_.exchange(true, platform::memory_order_acquire)) {
+      return;
+    }
+    bool more = false;
+    for_each_class([&](stack_class& each) {
+      if (!cooling_) {
+        each.begin_period();
+      }
+      max -= each.cool_some(max);
+      more |= each.has_to_cool();
+    });
+    cooling_ = more;
+    quota_.cooling_due.store(more ? now + pause : platform::never, platform::memory_order_relaxed);
+    if (!more) {
+      // After that store: a stack that comes back from here on sees it, and says so itself.
+      for_each_class([&](stack_class& each) {
+        if (each.is_beyond_mark()) {
+          quota_.cooling_due.store(platform::later(now, options.idle_decay), platform::memory_order_relaxed);
+        }
+      });
+    }
+    cools_.store(false, platform::memory_order_release);
+  }
+
   const guarded_pool_options options;
 
  private:
+  template <class Visit>
+  void for_each_class(const Visit& visit) noexcept {
+    for (auto& each : classes_) {
+      if (stack_class* const one = each.load(platform::memory_order_acquire)) {
+        visit(*one);
+      }
+    }
+  }
   stack_class* make_class(std::size_t index, stack_error& error) noexcept {
     try {
       auto made = std::make_unique<stack_class>(options, quota_, size_of_class(index));
@@ -198,6 +238,8 @@ class stack_pool_state {
   }
 
   stack_quota quota_;
+  platform::atomic<bool> cools_{false};  ///< a worker is at it
+  bool cooling_ = false;                 ///< whether a period's stacks are not all done; of that worker
   platform::atomic<stack_class*> classes_[class_count]{};
   platform::spinlock lock_;
   intrusive_list<guarded_pool::cache> caches_;
@@ -312,6 +354,29 @@ void guarded_pool::give_back(const stack& value) noexcept {
 }
 
 void guarded_pool::trim() noexcept { state_->trim(); }
+
+namespace detail {
+void pool_cooling::begin(guarded_pool& pool) noexcept {
+  if (!platform::exploring) {
+    pool.state_->begin_cooling();
+  }
+}
+void pool_cooling::end(guarded_pool& pool) noexcept {
+  if (!platform::exploring) {
+    pool.state_->end_cooling();
+  }
+}
+platform::time_point pool_cooling::next(const guarded_pool& pool) noexcept {
+  return platform::exploring ? platform::never : pool.state_->cooling_due();
+}
+void pool_cooling::step(guarded_pool& pool, platform::time_point now, bool busy) noexcept {
+  // Some 10 us of a busy worker's millisecond.
+  constexpr std::size_t busy_stacks = 16;
+  constexpr std::size_t idle_stacks = 128;
+  pool.state_->cool(now, busy ? busy_stacks : idle_stacks,
+                    busy ? std::chrono::milliseconds(1) : platform::duration::zero());
+}
+}  // namespace detail
 
 guarded_pool_statistics guarded_pool::statistics(stack_sampling sampling) const { return state_->statistics(sampling); }
 

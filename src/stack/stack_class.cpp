@@ -1,6 +1,7 @@
 // Makes the stacks of one size, keeps the idle ones in lists, and gives their memory back.
 #include "stack/stack_class.hpp"
 #include "pirn/detail/contract.hpp"
+#include "pirn/detail/time.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -231,6 +232,57 @@ stack_error stack_class::make(stack& out) noexcept {
   return stack_error::none;
 }
 
+std::uint32_t stack_class::make_ahead(stack* out, std::uint32_t wanted) noexcept {
+  constexpr std::uint32_t batch = 64;
+  constexpr std::uint32_t singles = 256;  // programs with fewer fibers get no stacks that they do not need
+  // With a limit another cache may need them.
+  if (options_.max_stacks != SIZE_MAX || options_.max_bytes != SIZE_MAX || options_.prefault != 0 || wanted < 2) {
+    return 0;
+  }
+  std::uint32_t ids[batch];
+  iovec guards[batch];
+  std::uint32_t count = 0;
+  slab* from = nullptr;
+  {
+    const platform::spin_guard guard(lock_);
+    if (made_in_a_row_ < singles) {
+      return 0;
+    }
+    // Only from the present slab: the first guard of each is installed alone, which shows whether it can be.
+    if (slabs_.empty() || bare_.count != 0 || slabs_.back()->guard != guard_kind::lightweight) {
+      return 0;
+    }
+    const std::uint32_t left = slabs_.back()->slots - slabs_.back()->carved;
+    for (count = 0; count < std::min({batch, wanted, left}); ++count) {
+      static_cast<void>(reserve(from, ids[count]));  // the slab has room
+    }
+  }
+  if (count == 0) {
+    return 0;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    guards[i] = {from->base + (ids[i] & (max_slots - 1)) * stride_, stride_ - usable_};
+  }
+  if (!install_guards(guards, count)) {
+    const platform::spin_guard guard(lock_);
+    for (std::uint32_t i = count; i-- > 0;) {
+      push(bare_, ids[i]);  // whatever guard it has is installed again
+    }
+    return 0;
+  }
+  lightweight_guards_.fetch_add(count, platform::memory_order_relaxed);
+  quota_.stacks.fetch_add(count, platform::memory_order_relaxed);
+  quota_.bytes.fetch_add(count * usable_, platform::memory_order_relaxed);
+  {
+    const platform::spin_guard guard(lock_);
+    live_ += count;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    out[i] = stack_of(*from, ids[count - 1 - i]);
+  }
+  return count;
+}
+
 // ---- handing out and taking back ----------------------------------------------------------------------------------
 
 std::uint32_t stack_class::take(stack* out, std::uint32_t wanted, stack_error& error) noexcept {
@@ -246,8 +298,13 @@ std::uint32_t stack_class::take(stack* out, std::uint32_t wanted, stack_error& e
         out[taken++] = stack_of(slab_of(id), id);
       }
     }
+    fewest_ = std::min(fewest_, warm_.count);
+    made_in_a_row_ = taken == 0 ? made_in_a_row_ + 1 : 0;
   }
   if (taken == 0) {
+    if (const std::uint32_t made = make_ahead(out, wanted); made != 0) {
+      return made;
+    }
     error = make(out[0]);
     return error == stack_error::none ? 1 : 0;
   }
@@ -279,8 +336,13 @@ void stack_class::give(const stack* stacks, std::uint32_t count) noexcept {
     }
     too_warm = warm_.count > warm_limit();
   }
-  if (too_warm) {
-    cool(SIZE_MAX);
+  if (!too_warm) {
+    return;
+  }
+  if (options_.idle_decay <= platform::duration::zero() || quota_.workers.load(platform::memory_order_acquire) == 0) {
+    keep_to_mark();
+  } else if (quota_.cooling_due.load(platform::memory_order_relaxed) == platform::never) {
+    quota_.cooling_due.store(platform::later(platform::now(), options_.idle_decay), platform::memory_order_relaxed);
   }
 }
 
@@ -302,8 +364,9 @@ void stack_class::note_depth(const stack& value) noexcept {
   }
 }
 
-void stack_class::cool(std::size_t keep) noexcept {
+std::size_t stack_class::cool(std::size_t keep, std::size_t max) noexcept {
   const platform::quiet one_step;
+  std::size_t done = 0;
   constexpr std::size_t batch = 16;  // the caller may be running on a small stack
   std::uint32_t ids[batch];
   stack stacks[batch];
@@ -313,7 +376,7 @@ void stack_class::cool(std::size_t keep) noexcept {
     {
       const platform::spin_guard guard(lock_);
       const std::size_t limit = std::min(keep, warm_limit());
-      while (warm_.count > limit && count < batch) {
+      while (warm_.count > limit && count < std::min(batch, max - done)) {
         ids[count] = pop_oldest(warm_);
         stacks[count] = stack_of(slab_of(ids[count]), ids[count]);
         ++count;
@@ -321,14 +384,24 @@ void stack_class::cool(std::size_t keep) noexcept {
       cooling_ += count;
     }
     if (count == 0) {
-      return;
+      return done;
     }
+    done += count;
     note_depth(stacks[0]);
     iovec ranges[batch];
+    std::size_t parts = 0;
+    std::sort(stacks, stacks + count, [](const stack& a, const stack& b) { return a.limit() < b.limit(); });
     for (std::size_t i = 0; i < count; ++i) {
-      ranges[i] = {stacks[i].limit(), usable_ - kept};
+      // Neighbours go as one range: a guard between them holds no memory and stays.
+      if (parts != 0 && kept == 0 &&
+          static_cast<char*>(ranges[parts - 1].iov_base) + ranges[parts - 1].iov_len + (stride_ - usable_) ==
+              stacks[i].limit()) {
+        ranges[parts - 1].iov_len += stride_;
+      } else {
+        ranges[parts++] = {stacks[i].limit(), usable_ - kept};
+      }
     }
-    give_memory_back(ranges, count);
+    give_memory_back(ranges, parts);
     const platform::spin_guard guard(lock_);
     for (std::size_t i = 0; i < count; ++i) {
       push(cold_, ids[i]);
@@ -337,7 +410,42 @@ void stack_class::cool(std::size_t keep) noexcept {
   }
 }
 
-void stack_class::trim() noexcept { cool(0); }
+void stack_class::trim() noexcept { cool(0, SIZE_MAX); }
+
+void stack_class::keep_to_mark() noexcept { cool(SIZE_MAX, SIZE_MAX); }
+
+void stack_class::begin_period() noexcept {
+  const platform::spin_guard guard(lock_);
+  const std::size_t limit = warm_limit();
+  to_cool_ = fewest_ > limit ? fewest_ - limit : 0;
+  fewest_ = warm_.count;
+}
+
+std::size_t stack_class::cool_some(std::size_t max) noexcept {
+  std::size_t wanted = 0;
+  {
+    const platform::spin_guard guard(lock_);
+    wanted = std::min(max, to_cool_);
+    to_cool_ -= wanted;
+  }
+  const std::size_t done = wanted != 0 ? cool(SIZE_MAX, wanted) : 0;
+  const platform::spin_guard guard(lock_);
+  if (done < wanted) {
+    to_cool_ = 0;  // the others have been taken meanwhile
+  }
+  fewest_ = std::min(fewest_, warm_.count);
+  return done;
+}
+
+bool stack_class::has_to_cool() noexcept {
+  const platform::spin_guard guard(lock_);
+  return to_cool_ != 0;
+}
+
+bool stack_class::is_beyond_mark() noexcept {
+  const platform::spin_guard guard(lock_);
+  return warm_.count > warm_limit();
+}
 
 // ---- statistics ---------------------------------------------------------------------------------------------------
 

@@ -14,10 +14,12 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// The counts against the limits that all classes of a pool share.
+/// The state that all classes of a pool share: the counts against its limits, and when memory is given back.
 struct stack_quota {
   platform::atomic<std::size_t> stacks{0};
   platform::atomic<std::size_t> bytes{0};
+  platform::atomic<unsigned> workers{0};  ///< that give memory back when that is due
+  platform::atomic<platform::time_point> cooling_due{platform::never};
 };
 
 /// A slot is named by the number of its slab (upper bits) and its index in it. Idle slots are in one of three lists:
@@ -39,6 +41,16 @@ class stack_class {
   void give(const stack* stacks, std::uint32_t count) noexcept;
   /// Gives the memory of all idle stacks back.
   void trim() noexcept;
+  /// Gives the memory beyond the high-water mark back now.
+  void keep_to_mark() noexcept;
+  /// Begins a period: the stacks beyond the mark that were idle during all of the last one give their memory back, by
+  /// `cool_some`.
+  void begin_period() noexcept;
+  /// Gives back the memory of up to `max` of them; returns of how many.
+  std::size_t cool_some(std::size_t max) noexcept;
+  /// Whether more of them are left, and whether there are any beyond the mark.
+  [[nodiscard]] bool has_to_cool() noexcept;
+  [[nodiscard]] bool is_beyond_mark() noexcept;
 
   /// Idle stacks in the class, not counting those in caches.
   [[nodiscard]] std::size_t idle() noexcept;
@@ -92,8 +104,10 @@ class stack_class {
 
   // Without it.
   [[nodiscard]] stack_error make(stack& out) noexcept;
+  /// Makes up to `wanted` stacks, whose guards one system call installs. Returns their number; 0 if `make` must do it.
+  std::uint32_t make_ahead(stack* out, std::uint32_t wanted) noexcept;
   [[nodiscard]] stack_error protect(const slab& in, std::uint32_t index) noexcept;
-  void cool(std::size_t keep) noexcept;
+  std::size_t cool(std::size_t keep, std::size_t max) noexcept;
   void note_depth(const stack& value) noexcept;
 
   const guarded_pool_options& options_;
@@ -109,8 +123,11 @@ class stack_class {
   list warm_;
   list cold_;
   list bare_;
-  std::size_t cooling_ = 0;  // idle, in neither list while their memory is being given back
-  std::size_t live_ = 0;     // slots with a guard
+  std::uint32_t made_in_a_row_ = 0;  // stacks that were made since an idle one was last found
+  std::size_t fewest_ = 0;           // the least number of warm stacks in this period
+  std::size_t to_cool_ = 0;          // stacks that were idle during all of the last one, and are beyond the mark
+  std::size_t cooling_ = 0;          // idle, in neither list while their memory is being given back
+  std::size_t live_ = 0;             // slots with a guard
 
   platform::atomic<std::uint32_t> gives_{0};
   platform::atomic<std::size_t> high_water_{0};

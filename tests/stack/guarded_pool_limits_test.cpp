@@ -5,10 +5,12 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <vector>
 
 #include "pirn/stack/expert/guarded_pool.hpp"
@@ -87,12 +89,13 @@ bool is_guarded(const stack& value, std::size_t guard_size) {
   return true;
 }
 
-/// Makes the kernel refuse MADV_GUARD_INSTALL from now on, like a kernel before 6.13.
-bool pretend_old_kernel() {
+/// Makes the kernel refuse MADV_GUARD_INSTALL from now on, like a kernel before 6.13; by default that of one range.
+bool pretend_old_kernel(std::uint32_t call = SYS_madvise, unsigned argument = 2) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args) + 2 * sizeof(std::uint64_t)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+               static_cast<std::uint32_t>(offsetof(seccomp_data, args) + argument * sizeof(std::uint64_t))),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 102, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
@@ -293,6 +296,77 @@ TEST(guarded_pool_limits, a_million_guarded_stacks_exist_at_once) {
   EXPECT_EQ(pool.statistics().in_use, 0u);
 }
 
+TEST(guarded_pool_limits, a_cache_makes_many_guards_at_once_and_each_is_there) {
+  guarded_pool pool;
+  guarded_pool::cache cache(pool, 64 * KiB, 1024);
+  std::vector<stack> stacks(1000);
+  std::size_t most_at_hand = 0;
+  for (stack& each : stacks) {
+    const pirn::stack_result got = cache.allocate();
+    ASSERT_TRUE(got) << to_string(got.error);
+    each = got.value;
+    most_at_hand = std::max(most_at_hand, cache.size());
+  }
+  const guarded_pool_statistics stats = pool.statistics();
+  EXPECT_EQ(stats.in_use, stacks.size());
+  EXPECT_EQ(stats.idle, cache.size());
+  EXPECT_EQ(stats.classes[0].lightweight_guards + stats.classes[0].protected_guards, stats.in_use + stats.idle);
+  if (stats.classes[0].protected_guards == 0) {
+    EXPECT_GE(most_at_hand, 60u);
+  }
+  std::set<void*> limits;
+  for (const stack& each : stacks) {
+    limits.insert(each.limit());
+    EXPECT_FALSE(readable(static_cast<char*>(each.limit()) - 1));
+    EXPECT_FALSE(readable(guard_of(each, pool.options().guard_size)));
+    EXPECT_TRUE(readable(each.limit()));
+  }
+  EXPECT_EQ(limits.size(), stacks.size());
+  for (const stack& each : stacks) {
+    cache.deallocate(each);
+  }
+}
+
+TEST(guarded_pool_limits, guards_that_cannot_be_made_at_once_are_made_one_by_one) {
+  const stack_test::child_result child = in_child([] {
+    CHECK_OR_RETURN(pretend_old_kernel(SYS_process_madvise, 3), unsupported);
+    guarded_pool pool;
+    guarded_pool::cache cache(pool, 64 * KiB, 1024);
+    std::vector<stack> stacks(600);
+    for (stack& each : stacks) {
+      each = cache.allocate().value;
+      CHECK_OR_RETURN(each, 1);
+      CHECK_OR_RETURN(is_guarded(each, pool.options().guard_size), 2);
+    }
+    const guarded_pool_statistics stats = pool.statistics();
+    CHECK_OR_RETURN(stats.in_use == 600, 3);
+    for (const stack& each : stacks) {
+      cache.deallocate(each);
+    }
+    return 0;
+  });
+  if (child.exited_with(unsupported)) {
+    GTEST_SKIP() << "no seccomp filters here";
+  }
+  EXPECT_TRUE(child.exited_with(0)) << child.status << " " << child.error_output;
+}
+
+TEST(guarded_pool_limits, a_cache_makes_none_ahead_in_a_pool_with_a_limit) {
+  guarded_pool_options options;
+  options.max_stacks = 400;
+  guarded_pool pool(options);
+  guarded_pool::cache cache(pool, 64 * KiB, 1024);
+  std::vector<stack> stacks(400);
+  for (stack& each : stacks) {
+    each = cache.allocate().value;
+    EXPECT_EQ(cache.size(), 0u);
+  }
+  EXPECT_EQ(cache.allocate().error, pirn::stack_error::pool_limit);
+  for (const stack& each : stacks) {
+    cache.deallocate(each);
+  }
+}
+
 TEST(guarded_pool_memory, the_stacks_idle_the_longest_give_theirs_back) {
   guarded_pool_options options;
   options.idle_high_water = 40 * page();
@@ -314,6 +388,10 @@ TEST(guarded_pool_memory, the_stacks_idle_the_longest_give_theirs_back) {
   EXPECT_GE(resident, options.idle_high_water / 2);
   EXPECT_EQ(resident_bytes(stacks[0]), 0u);
   EXPECT_EQ(resident_bytes(stacks[count - 1]), page());
+  for (const stack& each : stacks) {
+    EXPECT_FALSE(readable(static_cast<char*>(each.limit()) - 1)) << "guards stay";
+    EXPECT_FALSE(readable(guard_of(each, options.guard_size)));
+  }
   EXPECT_EQ(pool.allocate(64 * KiB).value.limit(), stacks[count - 1].limit()) << "the warmest first";
   pool.deallocate(stacks[count - 1]);
   EXPECT_EQ(pool.statistics().classes[0].idle, static_cast<std::size_t>(count));

@@ -32,6 +32,7 @@ enum class guard_kind : std::uint8_t {
 namespace detail {
 class stack_class;
 class stack_pool_state;
+struct pool_cooling;
 #if defined(PIRN_ASAN)
 // A reused stack is unpoisoned; LeakSanitizer scans live stacks one by one, since reading a guard would fault.
 void stack_handed_out(const stack& value) noexcept;
@@ -58,6 +59,9 @@ struct guarded_pool_options {
   /// The bytes of memory that the idle stacks of one size class may hold. Beyond it the stacks that are idle the
   /// longest give their memory back. Each stack is assumed to hold as much as the deepest that was sampled.
   std::size_t idle_high_water = std::size_t{256} << 20;
+  /// How long the idle stacks beyond that keep their memory, for fibers that come soon, while a runtime uses the pool:
+  /// at most twice as long, and longer while its workers are busy. 0: they give it back at once, as without a runtime.
+  platform::duration idle_decay = std::chrono::seconds(1);
   /// Varies `top` from stack to stack by multiples of 128 bytes, below 3 KiB; `size()` is never less than asked for.
   bool colour = true;
 };
@@ -122,6 +126,7 @@ class guarded_pool {
 
  private:
   friend class cache;
+  friend struct detail::pool_cooling;
   detail::stack_pool_state* state_;  ///< its own, unless stacks were out when the process ended
 };
 static_assert(stack_allocator<guarded_pool>);
