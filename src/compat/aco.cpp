@@ -14,6 +14,7 @@
 #include "compat/aco_image.hpp"
 #include "compat/aco_line.hpp"
 #include "compat/aco_sanitizer.hpp"
+#include "compat/aco_slab.hpp"
 #include "compat/aco_switch.hpp"
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/call_sites.hpp"
@@ -346,7 +347,7 @@ PIRN_EXPORT void aco_share_stack_destroy(aco_share_stack_t* sstk) {
     std::free(sstk->ptr);
   }
   if (counted(sstk).coroutines == 0) {
-    std::free(sstk);
+    free_counted(sstk);
     return;
   }
   // Coroutines suspended there have lost their frames. They can be destroyed, and refer to this until then.
@@ -369,7 +370,9 @@ PIRN_EXPORT aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, st
     here.initialized = true;
   }
   const std::size_t bytes = sizeof(aco_t) + room + (watched() ? sizeof(sanitizer_state) : 0);
-  auto* const co = static_cast<aco_t*>(allocate(bytes, "aco_create", "a coroutine"));
+  // A sanitizer shall find the use of a coroutine that has been destroyed.
+  auto* const co = main_co == nullptr || watched() ? static_cast<aco_t*>(allocate(bytes, "aco_create", "a coroutine"))
+                                                   : take_place(counted(share_stack));
   *co = aco_t{};
   co->main_co = main_co;
   co->arg = arg;
@@ -399,10 +402,17 @@ PIRN_EXPORT void aco_destroy(aco_t* co) {
   if (co->main_co != nullptr) {
     leave_stack(co);
     if (is_outside(co)) {
-      std::free(buffer_of(co));
+      free_image(co);
     }
-    if (--counted(co->share_stack).coroutines == 0 && co->share_stack->ptr == nullptr) {
-      std::free(co->share_stack);
+    aco_share_stack_t* const on = co->share_stack;
+    if (!watched()) {
+      give_place_back(counted(on), co);
+    }
+    if (--counted(on).coroutines == 0 && on->ptr == nullptr) {
+      free_counted(on);
+    }
+    if (!watched()) {
+      return;
     }
   }
   if (watched()) {

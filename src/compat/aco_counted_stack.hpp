@@ -8,10 +8,14 @@
 
 namespace pirn_aco {
 
-/// A share stack, and the number of coroutines that may still ask for it.
+struct slab;
+
+/// A share stack, its coroutines' memory, and the number of coroutines that may still ask for it.
 struct counted_stack {
   aco_share_stack_t visible;
   std::size_t coroutines;  // not destroyed; once the stack is (its ptr is null), the last coroutine frees this
+  slab* open;              // the first one with a free place
+  unsigned places;         // of the newest slab
 };
 PIRN_ALWAYS_INLINE counted_stack& counted(aco_share_stack_t* stack) noexcept {
   return *reinterpret_cast<counted_stack*>(stack);
