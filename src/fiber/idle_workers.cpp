@@ -10,8 +10,10 @@ namespace detail {
 idle_workers::idle_workers(unsigned workers) : asleep_((workers + bits - 1) / bits), engines_(workers) {}
 
 unsigned idle_workers::sleeper() const noexcept {
+  // Sequentially consistent, as `transition_to_parked` and the changes of searching_ are: a search that ends, and to
+  // which a caller has left its work meanwhile, sees the sleepers that this caller saw. On x86 any load is.
   for (unsigned word = 0; word < asleep_.size(); ++word) {
-    if (const std::uint64_t set = asleep_[word].load(platform::memory_order_relaxed); set != 0) {
+    if (const std::uint64_t set = asleep_[word].load(platform::memory_order_seq_cst); set != 0) {
       return word * bits + static_cast<unsigned>(std::countr_zero(set));
     }
   }

@@ -207,6 +207,7 @@ class execution {
   /// Makes the default thread run at each point from now on, or no longer.
   void hold_schedule(bool hold) noexcept { held_schedules_ += hold ? 1 : -1; }
   [[nodiscard]] const sim::faults& wants() const noexcept { return options_.faults; }
+  [[nodiscard]] bool wants_symmetric_fences() const noexcept { return options_.symmetric_fences; }
   [[nodiscard]] unsigned wants_cpus() const noexcept { return options_.cpus != 0 ? options_.cpus : 1; }
   [[noreturn]] void fail(outcome what, std::string message);
   /// Ends the execution as `std::abort` does, for other actions that a program must not take.

@@ -45,6 +45,14 @@ void fence(std::memory_order order) noexcept {
     here().fence(order, sim::detail::fence_scope::own_thread);
   }
 }
+void symmetric_fence() noexcept {
+  // As full_fence of src/detail/platform.cpp: fences that change one word are ordered as these changes are, and a later
+  // one knows all that happened before an earlier one. The value stays, so that all executions begin alike.
+  static atomic<unsigned> everyone{0};
+  if (watching && here().wants_symmetric_fences()) {
+    everyone.fetch_add(0, std::memory_order_seq_cst);
+  }
+}
 void pause() noexcept {
   if (watching) {
     here().pause();
@@ -109,12 +117,14 @@ void fail(const char* what, const char* text) noexcept {
 }  // namespace checked
 
 void heavy_fence() noexcept {
-  if (checked::watching) {
+  if (checked::watching && here().wants_symmetric_fences()) {
+    checked::symmetric_fence();
+  } else if (checked::watching) {
     here().fence(std::memory_order_seq_cst, sim::detail::fence_scope::all_threads);
   }
 }
 
-bool fences_are_asymmetric() noexcept { return true; }
+bool fences_are_asymmetric() noexcept { return sim::detail::current == nullptr || !here().wants_symmetric_fences(); }
 
 time_point now() noexcept {
   return sim::detail::current == nullptr ? sim::detail::beginning

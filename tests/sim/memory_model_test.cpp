@@ -26,7 +26,7 @@ using outcomes = std::set<std::string>;
 
 /// Explores two words and one thread for each function. Returns all that the threads report.
 template <class... Bodies>
-outcomes all_of(bool stale, Bodies... bodies) {
+outcomes all_with(const sim::options& options, Bodies... bodies) {
   outcomes seen;
   const sim::result found = sim::explore(
       [&] {
@@ -44,10 +44,14 @@ outcomes all_of(bool stale, Bodies... bodies) {
         }
         seen.insert(end);
       },
-      {.preemptions = sim::no_bound, .stale_reads = stale});
+      options);
   EXPECT_TRUE(found) << found.text();
   EXPECT_TRUE(found.complete);
   return seen;
+}
+template <class... Bodies>
+outcomes all_of(bool stale, Bodies... bodies) {
+  return all_with({.preemptions = sim::no_bound, .stale_reads = stale}, bodies...);
 }
 
 using word = sim::atomic<int>;
@@ -88,6 +92,30 @@ TEST(store_buffering, the_asymmetric_fences_order_it_in_a_pair) {
   EXPECT_EQ(run(light, heavy), (outcomes{"01", "10", "11"}));
   EXPECT_EQ(run(heavy, heavy), (outcomes{"01", "10", "11"}));
   EXPECT_EQ(run(light, light), (outcomes{"00", "01", "10", "11"}));
+}
+
+TEST(store_buffering, the_symmetric_fences_order_it_in_every_pair) {
+  const auto run = [](void (*first)(), void (*second)()) {
+    return all_with(
+        {.preemptions = sim::no_bound, .stale_reads = true, .symmetric_fences = true},
+        [=](word& x, word& y, std::string& saw) {
+          x.store(1, memory_order_relaxed);
+          first();
+          saw = text(y.load(memory_order_relaxed));
+        },
+        [=](word& x, word& y, std::string& saw) {
+          y.store(1, memory_order_relaxed);
+          second();
+          saw = text(x.load(memory_order_relaxed));
+        });
+  };
+  const auto light = [] { platform::light_fence(); };
+  const auto heavy = [] { platform::heavy_fence(); };
+  const outcomes ordered = {"01", "10", "11"};
+  EXPECT_EQ(run(light, heavy), ordered);
+  EXPECT_EQ(run(heavy, heavy), ordered);
+  EXPECT_EQ(run(light, light), ordered);
+  EXPECT_EQ(run(nothing, heavy), (outcomes{"00", "01", "10", "11"})) << "a fence orders its own side only";
 }
 
 TEST(store_buffering, a_fence_orders_it_with_what_is_sequentially_consistent) {

@@ -27,6 +27,8 @@ using detail::run_node;
 
 /// These programs are so small that every schedule can be tried.
 const sim::options whole{.preemptions = sim::no_bound};
+/// Without membarrier, as under an emulator: then pairs of fences are something else.
+const sim::options symmetric{.stale_reads = true, .symmetric_fences = true};
 
 /// Memory in place of the workers, of which only the addresses matter.
 alignas(64) std::array<std::byte, 3 * 64> places;
@@ -256,6 +258,8 @@ void owner_and_a_thief() {
 
 TEST(stealable_queue, fences_are_enough) { expect_passes(owner_and_a_thief, {.preemptions = 3, .stale_reads = true}); }
 
+TEST(stealable_queue, symmetric_fences_are_enough) { expect_passes(owner_and_a_thief, symmetric); }
+
 /// The next worker inside takes in the items that other threads push.
 void pushes_from_outside() {
   detail::stealable_queue queue;
@@ -333,6 +337,7 @@ void look_while_one_is_adopted() {
 
 TEST(stealable_queue, is_held_against_who_adopts) { expect_passes(look_while_one_is_adopted, whole); }
 TEST(stealable_queue, is_held_where_words_are_old) { expect_passes(look_while_one_is_adopted, {.stale_reads = true}); }
+TEST(stealable_queue, is_held_by_symmetric_fences) { expect_passes(look_while_one_is_adopted, symmetric); }
 
 // ---- the open continuations of fork2 ------------------------------------------------------------------------------
 
@@ -395,6 +400,9 @@ TEST(fork_deque, owner_and_two_thieves_take_each_once) {
 TEST(fork_deque, fences_are_enough) {
   expect_passes([] { forks_and_thieves(1); }, {.stale_reads = true});
 }
+TEST(fork_deque, symmetric_fences_are_enough) {
+  expect_passes([] { forks_and_thieves(1); }, symmetric);
+}
 
 // ---- sleepers and wake-ups ----------------------------------------------------------------------------------------
 
@@ -436,6 +444,7 @@ TEST(idle_workers, never_sleep_on_work) { expect_passes(work_and_a_sleeper, whol
 TEST(idle_workers, never_sleep_on_work_where_words_are_old) {
   expect_passes(work_and_a_sleeper, {.stale_reads = true});
 }
+TEST(idle_workers, never_sleep_on_work_with_symmetric_fences) { expect_passes(work_and_a_sleeper, symmetric); }
 
 // ---- the word behind every wait -----------------------------------------------------------------------------------
 

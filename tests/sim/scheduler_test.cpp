@@ -412,6 +412,8 @@ TEST(stealable, do_not_wait_for_who_made_them) {
   expect_passes(program);
   // The first one of a runtime, where a worker that expects no such fiber falls asleep without a fence.
   expect_passes(program, {.strategy = sim::strategy::random, .stale_reads = true, .executions = 2000});
+  expect_passes(program,
+                {.strategy = sim::strategy::random, .stale_reads = true, .symmetric_fences = true, .executions = 2000});
 }
 
 TEST(stealable, from_a_plain_thread) {
@@ -443,6 +445,35 @@ TEST(fork2, both_halves_once) {
         all.done();
       },
       {.preemptions = 3});
+}
+
+TEST(fork2, has_its_second_half_taken_by_a_worker_that_sleeps) {
+  const auto program = [] {
+    watched_runtime all(2);
+    sim::atomic<bool> told{false};
+    fiber forks = all->spawn(
+        [&] {
+          fork2(
+              [&] {
+                while (!told.load(std::memory_order_acquire)) {
+                  platform::yield_thread();  // this keeps its worker
+                }
+              },
+              [&] { told.store(true, std::memory_order_release); });
+        },
+        {.worker = 0, .migratable = true});
+    // The other worker falls asleep at the same time, without a fence.
+    fiber passes = all->spawn([] {}, {.worker = 1});
+    all.watch();
+    forks.join();
+    passes.join();
+    all.done();
+  };
+  for (const bool symmetric : {false, true}) {
+    expect_passes(
+        program,
+        {.strategy = sim::strategy::random, .stale_reads = true, .symmetric_fences = symmetric, .executions = 2000});
+  }
 }
 
 TEST(fork2, within_each_other) {

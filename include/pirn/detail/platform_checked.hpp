@@ -66,8 +66,8 @@ void lock(const void* at, std::atomic<bool>& held) noexcept;
 void unlock(const void* at, std::atomic<bool>& held) noexcept;
 
 void fence(std::memory_order order) noexcept;
-/// Executes a full fence on every thread.
-void fence_everywhere() noexcept;
+/// Where the exploration has symmetric fences: one side of a pair.
+void symmetric_fence() noexcept;
 /// Announces that the caller waits for another thread without blocking: the other threads run first.
 void pause() noexcept;
 
@@ -301,7 +301,10 @@ inline void atomic_thread_fence(std::memory_order order) noexcept {
   checked::fence(order);
   std::atomic_thread_fence(order);
 }
-inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+inline void light_fence() noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  checked::symmetric_fence();
+}
 inline void relax() noexcept { checked::pause(); }
 
 class spinlock {

@@ -67,6 +67,9 @@ struct options {
   /// Loads may see older values where C++'s memory model allows it. Otherwise all operations are sequentially
   /// consistent.
   bool stale_reads = false;
+  /// The kernel has no membarrier, as in an emulator: each side of a pair of fences inside pirn is a change of one
+  /// word. Otherwise only the rare side is a fence, of all threads.
+  bool symmetric_fences = false;
   /// The largest number of executions; 0 for no limit (`exhaustive`) or 10,000 (`random`, `pct`).
   std::uint64_t executions = 0;
   /// The largest number of scheduling points in one execution. A longer execution is assumed to have no end.
