@@ -3,6 +3,9 @@
 // `buffer`: 4 producers and 4 consumers per worker with a bounded buffer of 8 places, as in condvar. Dolan,
 // Muralidharan and Gregg gave hints of affinity to this program in "Compiler support for lightweight context
 // switching".
+// `permit`: as `record`, with a permit of a semaphore that has enough for all. `event`: 4 pairs of fibers per worker,
+// of which one sets an event with automatic reset that the other one waits for, and back. For these there is no biased
+// form: the rows of `pirn-local` show what one could gain at most.
 // All counts and sums must be right at the end.
 #pragma once
 
@@ -10,6 +13,8 @@
 
 #include "../condvar/condvar.hpp"
 #include "../units_pirn.hpp"
+#include "pirn/sync/event.hpp"
+#include "pirn/sync/semaphore.hpp"
 
 namespace bench {
 
@@ -18,17 +23,25 @@ template <typename Units>
 class biased {
  public:
   static void measure(const char* impl, const char* note) {
-    const std::uint64_t workers = input("WORKERS");
-    const auto row_of = [&](const char* work, auto run) {
-      const double ns = ns_per_operation(run, fibers * workers * turn * 80, clock_for(workers));
-      row("biased", impl, R"({"work":")" + std::string(work) + R"(","workers":)" + std::to_string(workers) + "}", "ns",
-          ns, note);
-    };
-    row_of("record", update_records);
-    row_of("buffer", pass_through_buffers);
+    row_of(impl, note, "record", update_records);
+    row_of(impl, note, "buffer", pass_through_buffers);
+  }
+  /// Measures a semaphore and an event.
+  template <typename Semaphore, typename Event>
+  static void measure_signals(const char* impl, const char* note) {
+    row_of(impl, note, "permit", take_permits<Semaphore>);
+    row_of(impl, note, "event", set_events<Event>);
   }
 
  private:
+  template <typename Run>
+  static void row_of(const char* impl, const char* note, const char* work, Run run) {
+    const std::uint64_t workers = input("WORKERS");
+    const double ns = ns_per_operation(run, fibers * workers * turn * 80, clock_for(workers));
+    row("biased", impl, R"({"work":")" + std::string(work) + R"(","workers":)" + std::to_string(workers) + "}", "ns",
+        ns, note);
+  }
+
   static constexpr std::uint64_t fibers = 8;  // of each worker
   static constexpr std::uint64_t turn = 64;
 
@@ -54,6 +67,61 @@ class biased {
     });
     for (const record& each : all) {
       check(each.count == n / workers, "every update counts");
+    }
+  }
+
+  template <typename Semaphore>
+  static void take_permits(std::uint64_t n) {
+    struct alignas(64) place {
+      Semaphore free{fibers};
+      std::uint64_t count = 0;
+    };
+    const std::uint64_t workers = input("WORKERS");
+    std::vector<place> all(workers);
+    const std::uint64_t turns = n / (fibers * workers * turn);
+    Units::together(fibers * workers, [&](std::uint64_t i) {
+      place& mine = all[i % workers];
+      for (std::uint64_t k = 0; k < turns; ++k) {
+        for (std::uint64_t j = 0; j < turn; ++j) {
+          check(mine.free.acquire().has_value(), "a permit is free");
+          ++mine.count;
+          mine.free.release();
+        }
+        Units::yield();
+      }
+    });
+    for (const place& each : all) {
+      check(each.count == n / workers, "every permit counts");
+    }
+  }
+
+  template <typename Event>
+  static void set_events(std::uint64_t n) {
+    struct alignas(64) pair {
+      Event there{pirn::event_reset::automatic};
+      Event back{pirn::event_reset::automatic};
+      std::uint64_t count = 0;
+    };
+    const std::uint64_t workers = input("WORKERS");
+    const std::uint64_t pairs = fibers / 2 * workers;
+    std::vector<pair> all(pairs);
+    Units::together(2 * pairs, [&](std::uint64_t i) {
+      pair& mine = all[i % pairs];
+      Event& given = i < pairs ? mine.there : mine.back;
+      Event& awaited = i < pairs ? mine.back : mine.there;
+      for (std::uint64_t k = 0; k < n / (2 * pairs); ++k) {
+        if (i < pairs) {
+          given.set();
+          check(awaited.wait().has_value(), "an event comes");
+        } else {
+          check(awaited.wait().has_value(), "an event comes");
+          given.set();
+        }
+        ++mine.count;
+      }
+    });
+    for (const pair& each : all) {
+      check(each.count == n / pairs, "every event is answered");
     }
   }
 
