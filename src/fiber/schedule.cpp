@@ -73,7 +73,7 @@ void make_ready_and_yield(agent& who) noexcept {
   worker* const here = current_worker();
   auto* const f = who.kind() == agent_kind::fiber ? static_cast<fiber_control*>(&who) : nullptr;
   // Read before, since the agent may be gone afterwards.
-  const bool over = here != nullptr && f != nullptr && f->home() == here;
+  const bool over = here != nullptr && f != nullptr && f->home() == here && here->queue.may_switch_over();
   if (over && f->stealable() && !f->traced()) {
     here->queue.push_woken(f);  // not where a thief finds it, since it runs next
   } else {

@@ -97,6 +97,19 @@ wake_reason wait_slow(detail::worker* here, wait_list& list, Lock& lock, const w
              : wait_generic(list, lock, options, value, where);
 }
 
+template <class Lock>
+PIRN_ALWAYS_INLINE wake_reason wait_in_front_of(wait_list& list, Lock& lock, const wait_options& options,
+                                                void* value) noexcept {
+  const detail::pinned_waiter who(options);
+  if (who.self == nullptr) {
+    return wait_slow(who.here, list, lock, options, value, detail::placement::front);
+  }
+  detail::waiter_place node;
+  detail::list_entry<Lock> entry{list, lock, node, value, detail::placement::front};
+  return detail::suspend(detail::pinned_way{who.here}, *who.self, detail::kind_without_deadline(options), options,
+                         entry);
+}
+
 }  // namespace
 
 wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
@@ -115,12 +128,24 @@ wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& 
 }
 
 wake_reason wait_list::wait_in_front(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
-  return wait_slow(detail::current_worker(), *this, lock, options, value, detail::placement::front);
+  return wait_in_front_of(*this, lock, options, value);
 }
 
 wake_reason wait_list::wait_in_front(const detail::one_worker& lock, const wait_options& options,
                                      void* value) noexcept {
-  return wait_slow(detail::current_worker(), *this, lock, options, value, detail::placement::front);
+  return wait_in_front_of(*this, lock, options, value);
+}
+
+waiter* wait_list::claim_last() noexcept {
+  while (last_ != nullptr) {
+    waiter* const candidate = last_;
+    remove(*candidate);
+    if (candidate->wake.claim(wake_reason::notified)) [[likely]] {
+      candidate->claimed = true;
+      return candidate;
+    }
+  }
+  return nullptr;
 }
 
 waiter* wait_list::claim_all() noexcept {
@@ -141,6 +166,16 @@ void wait_list::schedule_all(waiter* chain) noexcept {
     chain = w->next;
     detail::schedule(*w->wake.agent(), detail::placement::back);
   }
+}
+
+void wait_list::schedule_all(waiter* chain, wake_policy policy) noexcept {
+  if (chain == nullptr || policy == wake_policy::enqueue) {
+    schedule_all(chain);
+    return;
+  }
+  detail::agent& first = *chain->wake.agent();
+  schedule_all(chain->next);  // before the caller suspends
+  detail::schedule(first, detail::placement::direct);
 }
 
 bool wait_queue::notify_one_and_unlock(wake_policy policy) noexcept {

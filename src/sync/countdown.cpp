@@ -17,7 +17,10 @@ void countdown<Domain>::take_last(std::int64_t count, const char* complaint) noe
     misuse<Domain>(complaint, this);
   }
   if (left == 0) {
-    waiters_.notify_all_and_unlock();
+    const wake_policy wake = rule_.wake();
+    waiter* const woken = waiters_.claim_all();
+    waiters_.unlock();
+    wait_list::schedule_all(woken, wake);
   } else {
     waiters_.unlock();  // something was added meanwhile
   }
@@ -32,7 +35,7 @@ std::expected<void, wait_error> countdown<Domain>::wait(const wait_options& opti
     waiters_.unlock();
     return {};
   }
-  return wait_result(waiters_.wait(options));
+  return wait_result(rule_.wait(waiters_.list(), waiters_.own_lock(), options));
 }
 
 template class countdown<shared_domain>;

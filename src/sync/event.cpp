@@ -11,6 +11,7 @@ template <class Domain>
 void basic_event<Domain>::set_slow() noexcept
   requires(!Domain::is_local)
 {
+  const wake_policy wake = rule_.wake();  // the event may be gone when the waiters are woken
   waiter* woken = nullptr;
   waiter** tail = &woken;
   for (;;) {
@@ -25,13 +26,13 @@ void basic_event<Domain>::set_slow() noexcept
     }
     waiters_.lock();
     if (word_.load(platform::memory_order_relaxed) == waited) {
-      while (waiter* const w = waiters_.claim_first()) {
+      while (waiter* const w = rule_.claim_next(waiters_.list())) {
         if (reset_ == event_reset::automatic) {
           if (waiters_.empty()) {
             word_.store(clear, platform::memory_order_relaxed);
           }
           waiters_.unlock();
-          schedule(*w->wake.agent(), placement::front);
+          schedule(*w->wake.agent(), placement_of(wake));
           return;
         }
         *tail = w;
@@ -42,7 +43,7 @@ void basic_event<Domain>::set_slow() noexcept
     waiters_.unlock();
   }
   *tail = nullptr;
-  wait_list::schedule_all(woken);
+  wait_list::schedule_all(woken, wake);
 }
 
 template <class Domain>
@@ -73,7 +74,8 @@ std::expected<void, wait_error> basic_event<Domain>::wait_slow(platform::time_po
       return {};
     }
   }
-  return wait_result(waiters_.wait({.deadline = deadline, .what = name_of<Domain>("local event"), .object = this}));
+  return wait_result(rule_.wait(waiters_.list(), waiters_.own_lock(),
+                                {.deadline = deadline, .what = name_of<Domain>("local event"), .object = this}));
 }
 
 template class basic_event<shared_domain>;

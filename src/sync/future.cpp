@@ -56,7 +56,9 @@ void future_state<Domain>::publish() noexcept {
   acquire();  // a caller that gets the result may destroy the promise
   waiters_.lock();
   stage_.store(is_ready, platform::memory_order_release);
-  waiters_.notify_all_and_unlock();
+  waiter* const woken = waiters_.claim_all();
+  waiters_.unlock();
+  wait_list::schedule_all(woken, rule_.wake());
   release();
 }
 
@@ -89,7 +91,7 @@ std::expected<void, wait_error> future_state<Domain>::wait_slow(const wait_optio
     waiters_.unlock();
     return {};
   }
-  return wait_result(waiters_.wait(options));
+  return wait_result(rule_.wait(waiters_.list(), waiters_.own_lock(), options));
 }
 
 template class future_state<shared_domain>;

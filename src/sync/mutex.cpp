@@ -34,7 +34,7 @@ std::expected<void, wait_error> basic_mutex<Domain>::lock_slow(wait_options&& op
         }
         return take_handed_off();
       },
-      lock_waiter(policy_ == mutex_policy::fair));
+      lock_waiter(policy_ == mutex_policy::fair), rule_.order());
 }
 
 template <class Domain>
@@ -84,15 +84,16 @@ void basic_mutex<Domain>::unlock_slow() noexcept {
       misuse<Domain>("unlock() called on a local mutex that is not locked", this);
     }
     hand_off_queue<Domain> queue(waiters_);
-    const unlock_decision decision = policy_ == mutex_policy::fair ? queue.hand_off() : queue.wake_to_retry();
+    const unlock_decision decision = policy_ == mutex_policy::fair ? queue.hand_off(rule_) : queue.wake_to_retry(rule_);
     if (decision.next != nullptr) {
       // A waiter that owns the mutex has no mark as long as it does not run. One that retries marks the word as
       // contended again before it owns or waits; it is not running yet, so the mutex is still there.
       const std::uintptr_t holder = decision.choose(unlocked, handed_off, no_fiber);
       owner_.store(holder == unlocked || waiters_.empty() ? holder : holder | contended_bit,
                    platform::memory_order_release);
+      const placement where = rule_.where();
       waiters_.unlock();
-      schedule(*decision.next->wake.agent(), placement::front);
+      schedule(*decision.next->wake.agent(), where);
       return;
     }
     // Once the word says unlocked, another owner may destroy the mutex: that must be the last access.

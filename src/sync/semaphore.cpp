@@ -26,7 +26,8 @@ std::expected<void, wait_error> semaphore_core<Domain>::acquire_slow(platform::t
       [&](const lock_waiter& me) {
         woken = true;
         return me.owns();
-      });
+      },
+      {}, rule_.order());
 }
 
 /// Takes a permit, or marks the word as waited. The queue's lock is held.
@@ -47,6 +48,7 @@ void semaphore_core<Domain>::release_slow(std::ptrdiff_t count, std::ptrdiff_t m
   if (count < 0) {
     misuse<Domain>("a local counting_semaphore is released a negative number of times", this);
   }
+  const wake_policy wake = rule_.wake();  // the semaphore may be gone when the waiters are woken
   waiter* woken = nullptr;
   waiter** tail = &woken;
   while (count != 0) {
@@ -69,7 +71,7 @@ void semaphore_core<Domain>::release_slow(std::ptrdiff_t count, std::ptrdiff_t m
         --count;
         continue;
       }
-      const unlock_decision decision = hand_off_queue<Domain>(waiters_).hand_off();
+      const unlock_decision decision = hand_off_queue<Domain>(waiters_).hand_off(rule_);
       waiter* const next = decision.next;
       if (next == nullptr) {
         break;
@@ -103,9 +105,9 @@ void semaphore_core<Domain>::release_slow(std::ptrdiff_t count, std::ptrdiff_t m
   }
   *tail = nullptr;
   if (woken != nullptr && woken->next == nullptr) {
-    schedule(*woken->wake.agent(), placement::front);
+    schedule(*woken->wake.agent(), placement_of(wake));
   } else {
-    wait_list::schedule_all(woken);
+    wait_list::schedule_all(woken, wake);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "pirn/fiber/detail/current_fiber.hpp"
 #include "pirn/sync/detail/domain.hpp"
 
 namespace pirn {
@@ -80,6 +81,7 @@ class basic_condition_variable : public timed_condition<basic_condition_variable
     // The queue is locked before the lock is released, so that no notification can fall between the two.
     waiters_.lock();
     try {
+      const no_switch_over held;  // whatever policy the lock has: the caller is not in the queue yet
       lock.unlock();
     } catch (...) {
       waiters_.unlock();

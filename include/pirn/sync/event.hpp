@@ -24,12 +24,15 @@ class basic_event {
  public:
   /// Begins unset.
   constexpr basic_event() noexcept : basic_event(event_reset::manual) {}
-  constexpr explicit basic_event(event_reset reset) noexcept : reset_(reset) {}
+  constexpr explicit basic_event(event_reset reset, wait_policy waiting = {}) noexcept
+      : reset_(reset), rule_(waiting) {}
+  constexpr explicit basic_event(wait_policy waiting) noexcept : basic_event(event_reset::manual, waiting) {}
   basic_event(const basic_event&) = delete;
   basic_event& operator=(const basic_event&) = delete;
 
   /// Sets the event. Wakes all waiters; with automatic reset only the longest waiter, which then takes the event.
-  /// Callers that pass see what was done before. Does not suspend. O(waiters woken).
+  /// Callers that pass see what was done before. Does not suspend, unless its policy is `switch_over`. O(waiters
+  /// woken).
   PIRN_ALWAYS_INLINE void set() noexcept {
     Domain::enter(waiters_);
     if constexpr (Domain::is_local) {
@@ -91,9 +94,11 @@ class basic_event {
     if (reset_ == event_reset::manual) {
       word_.store(signalled);
       if (!waiters_.empty()) {
-        waiters_.notify_all_and_unlock();
+        wait_list::schedule_all(waiters_.claim_all(), rule_.wake());
       }
-    } else if (waiters_.empty() || !waiters_.notify_one_and_unlock()) {
+    } else if (waiter* const next = waiters_.empty() ? nullptr : rule_.claim_next(waiters_.list())) {
+      schedule(*next->wake.agent(), rule_.where());
+    } else {
       word_.store(signalled);
     }
   }
@@ -105,6 +110,7 @@ class basic_event {
 
   typename Domain::template atomic<std::uint32_t> word_{clear};
   const event_reset reset_;
+  waiting_rule rule_;
   typename Domain::queue waiters_;
 };
 

@@ -57,6 +57,8 @@ class future_state {
   future_state(const future_state&) = delete;
   future_state& operator=(const future_state&) = delete;
 
+  /// Sets how waiters are woken, before any caller waits.
+  void set_policy(wait_policy waiting) noexcept { rule_ = waiting; }
   void acquire() noexcept { references_.fetch_add(1, platform::memory_order_relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, platform::memory_order_acq_rel) == 1) {
@@ -109,6 +111,7 @@ class future_state {
   typename Domain::template atomic<std::uint32_t> references_{1};
   typename Domain::template atomic<std::uint32_t> stage_{is_empty};
   typename Domain::template atomic<bool> retrieved_{false};
+  waiting_rule rule_{{}};
   std::exception_ptr exception_;
   typename Domain::queue waiters_;
 };
@@ -319,6 +322,7 @@ template <class T, class Domain = detail::shared_domain>
 class promise {
  public:
   promise() : state_(new detail::future_state_of<T, Domain>) {}
+  explicit promise(wait_policy waiting) : promise() { state_->set_policy(waiting); }
   /// Puts the state that it shares with its futures into memory of the allocator, which must live as long as they.
   template <class Allocator>
   promise(std::allocator_arg_t /*tag*/, const Allocator& from)
@@ -341,7 +345,8 @@ class promise {
     return future<T, Domain>(state_);
   }
 
-  /// Provides the value, and wakes all waiters. Does not suspend. Misuse: a second result.
+  /// Provides the value, and wakes all waiters. Does not suspend, unless its policy is `switch_over`. Misuse: a second
+  /// result.
   template <class U = T>
     requires(std::is_object_v<T> && std::is_constructible_v<T, U>)
   void set_value(U&& value) {

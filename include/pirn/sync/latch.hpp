@@ -15,13 +15,14 @@ template <class Domain>
 class basic_latch {
  public:
   /// Begins with `expected`, which is not negative.
-  constexpr explicit basic_latch(std::ptrdiff_t expected) noexcept : left_(expected) {}
+  constexpr explicit basic_latch(std::ptrdiff_t expected, wait_policy waiting = {}) noexcept
+      : left_(expected, waiting) {}
 
   /// Returns the largest number to begin with.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return std::numeric_limits<std::ptrdiff_t>::max(); }
 
   /// Counts down by `count`; reaching zero wakes all waiters. Aborts when less is left or `count` is negative. Does not
-  /// suspend.
+  /// suspend, unless its policy is `switch_over`.
   PIRN_ALWAYS_INLINE void count_down(std::ptrdiff_t count = 1) noexcept {
     left_.take(count, "a local latch is counted down below zero");
   }

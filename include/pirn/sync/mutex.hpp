@@ -21,7 +21,9 @@ template <class Domain>
 class basic_mutex : Domain::owner_mark, public timed_lock<basic_mutex<Domain>> {
  public:
   constexpr basic_mutex() noexcept : basic_mutex(mutex_policy::fair) {}
-  constexpr explicit basic_mutex(mutex_policy policy) noexcept : policy_(policy) {}
+  constexpr explicit basic_mutex(mutex_policy policy, wait_policy waiting = {}) noexcept
+      : policy_(policy), rule_(waiting) {}
+  constexpr explicit basic_mutex(wait_policy waiting) noexcept : basic_mutex(mutex_policy::fair, waiting) {}
   basic_mutex(const basic_mutex&) = delete;
   basic_mutex& operator=(const basic_mutex&) = delete;
 
@@ -42,7 +44,7 @@ class basic_mutex : Domain::owner_mark, public timed_lock<basic_mutex<Domain>> {
   /// several and back off (std::scoped_lock) might never succeed. A waiter is bypassed in this way four times at most;
   /// until it runs, others may come before it. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_if_free() || take_handed_off(); }
-  /// Unlocks; for the owner only (aborts when it is not locked). Does not suspend.
+  /// Unlocks; for the owner only (aborts when it is not locked). Does not suspend, unless its policy is `switch_over`.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
     Domain::enter(waiters_);
     std::uintptr_t holder = owner_.load(platform::memory_order_relaxed);
@@ -80,6 +82,7 @@ class basic_mutex : Domain::owner_mark, public timed_lock<basic_mutex<Domain>> {
   PIRN_DEFINED_ONCE void unlock_slow() noexcept;
 
   const mutex_policy policy_;
+  waiting_rule rule_;
   typename Domain::queue waiters_;
 };
 

@@ -14,7 +14,9 @@ template <class Domain>
 class basic_recursive_mutex : public timed_lock<basic_recursive_mutex<Domain>> {
  public:
   constexpr basic_recursive_mutex() noexcept = default;
-  constexpr explicit basic_recursive_mutex(mutex_policy policy) noexcept : mutex_(policy) {}
+  constexpr explicit basic_recursive_mutex(mutex_policy policy, wait_policy waiting = {}) noexcept
+      : mutex_(policy, waiting) {}
+  constexpr explicit basic_recursive_mutex(wait_policy waiting) noexcept : mutex_(waiting) {}
 
   /// Locks the mutex. Suspension point unless the caller is the owner. Not ended by a stop, since std::lock_guard could
   /// not tell.
@@ -48,7 +50,7 @@ class basic_recursive_mutex : public timed_lock<basic_recursive_mutex<Domain>> {
     }
     return true;
   }
-  /// Unlocks; for the owner only (otherwise aborts). Does not suspend.
+  /// Unlocks; for the owner only (otherwise aborts). Does not suspend, unless its policy is `switch_over`.
   void unlock() noexcept {
     check_owner(current_agent());
     if (--depth_ == 0) {

@@ -15,7 +15,8 @@ namespace detail {
 template <class Domain>
 class semaphore_core {
  public:
-  constexpr semaphore_core(std::ptrdiff_t count, std::ptrdiff_t max) noexcept : word_(count * one_permit) {
+  constexpr semaphore_core(std::ptrdiff_t count, std::ptrdiff_t max, wait_policy waiting = {}) noexcept
+      : word_(count * one_permit), rule_(waiting) {
     if (count < 0 || count > max) {
       refuse_count();
     }
@@ -61,6 +62,7 @@ class semaphore_core {
 
   typename Domain::template atomic<std::int64_t> word_;
   std::int64_t owed_ = 0;  ///< permits for woken waiters that have not run; under the queue's lock
+  waiting_rule rule_;
   typename Domain::queue waiters_;
 };
 
@@ -79,7 +81,8 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
 
  public:
   /// Begins with `count` permits; aborts if that is negative or more than `max()`.
-  constexpr explicit counting_semaphore(std::ptrdiff_t count) noexcept : core_(count, LeastMax) {}
+  constexpr explicit counting_semaphore(std::ptrdiff_t count, wait_policy waiting = {}) noexcept
+      : core_(count, LeastMax, waiting) {}
 
   /// Returns the largest number of permits.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMax; }
@@ -96,7 +99,7 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
   /// Takes a permit if one is free. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_acquire() noexcept { return core_.try_acquire(); }
   /// Gives back `count` permits. Aborts if `count` is negative or the permits become more than `max()`. Does not
-  /// suspend. O(waiters woken).
+  /// suspend, unless its policy is `switch_over`. O(waiters woken).
   PIRN_ALWAYS_INLINE void release(std::ptrdiff_t count = 1) noexcept { core_.release(count, LeastMax); }
 
  private:

@@ -12,14 +12,15 @@ template <class Domain>
 class basic_wait_group {
  public:
   /// Begins with `count` items to be done.
-  constexpr explicit basic_wait_group(std::uint32_t count = 0) noexcept : left_(count) {}
+  constexpr explicit basic_wait_group(std::uint32_t count = 0, wait_policy waiting = {}) noexcept
+      : left_(count, waiting) {}
 
   /// Adds `count` items. Must come before the `done` that could bring the count to zero; a `wait` that comes first may
   /// miss it.
   void add(std::uint32_t count = 1) noexcept { left_.add(count); }
 
   /// Marks one item as done; the last one wakes all waiters. Aborts when more are done than were added. Does not
-  /// suspend.
+  /// suspend, unless its policy is `switch_over`.
   PIRN_ALWAYS_INLINE void done() noexcept {
     left_.take(1, "done() called on a local wait_group more often than items were added");
   }

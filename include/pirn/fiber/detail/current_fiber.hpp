@@ -16,10 +16,32 @@ struct fiber_control;
 /// The beginning of a worker: what it runs, a fiber or its scheduler.
 struct running_node {
   run_node* running;
+  unsigned no_switch_over = 0;  ///< while not 0, a wake-up does not switch from the running fiber
   /// Returns that of the calling OS thread; null on a plain thread.
   [[nodiscard]] PIRN_ALWAYS_INLINE static const running_node* here() noexcept {
     return static_cast<const running_node*>(platform::current_worker());
   }
+};
+
+/// Keeps wake-ups from switching away from the calling fiber, for calls of others' code while it holds a spinlock: what
+/// is to be switched to is queued instead. The fiber must not suspend meanwhile.
+class no_switch_over {
+ public:
+  PIRN_ALWAYS_INLINE no_switch_over() noexcept : here_(static_cast<running_node*>(platform::current_worker())) {
+    if (here_ != nullptr) [[likely]] {
+      ++here_->no_switch_over;
+    }
+  }
+  PIRN_ALWAYS_INLINE ~no_switch_over() {
+    if (here_ != nullptr) [[likely]] {
+      --here_->no_switch_over;
+    }
+  }
+  no_switch_over(const no_switch_over&) = delete;
+  no_switch_over& operator=(const no_switch_over&) = delete;
+
+ private:
+  running_node* const here_;
 };
 
 /// The base of objects that one fiber at a time can hold. If a waiting fiber is found here, it has held the object

@@ -89,11 +89,21 @@ class run_queue {
   }
   /// Whether a node that was just woken may run before those in the ring.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool may_overtake() const noexcept { return woken_turns_.allows_now(); }
+  /// Whether a wake-up may switch away from the running node: it holds no lock for which that is forbidden.
+  [[nodiscard]] bool may_switch_over() const noexcept { return now_.no_switch_over == 0; }
   /// Puts the running node behind all others and runs `node`, just woken and not queued yet. Only if it `may_overtake`.
   PIRN_ALWAYS_INLINE void hand_over(run_node* node) noexcept {
     woken_turns_.count();
     link_before(next_, node);
     run(node);
+  }
+  /// Whether `leave_to_claimed` may be called. If no other node is ready the limit of turns begins anew, since none
+  /// waits.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool may_leave_to_claimed() noexcept { return may_overtake() || restart_if_alone(); }
+  /// Removes the running node from the ring and runs `node`, just woken and not queued yet.
+  PIRN_ALWAYS_INLINE void leave_to_claimed(run_node* node) noexcept {
+    woken_turns_.count();
+    leave_to(node);
   }
   /// Puts the running node behind all others of its priority and runs the scheduler.
   run_node* pause() noexcept {
@@ -207,6 +217,14 @@ class run_queue {
   /// Whether only the mark, or nothing, lies below the woken node.
   [[nodiscard]] bool is_last_woken(const run_node* node) const noexcept {
     return node->next == nullptr || node->next == &scheduler_;
+  }
+  /// Restarts the turns of woken nodes if only the running one is ready. True if one may overtake then.
+  PIRN_ASIDE PIRN_NOINLINE bool restart_if_alone() noexcept {
+    if (next_ != now_.running || woken_ != nullptr) {
+      return false;
+    }
+    woken_turns_.restart();
+    return may_overtake();
   }
   /// Whether a woken node is next. If no other one is ready their count begins anew, since no node waited.
   [[nodiscard]] bool woken_is_next() noexcept {

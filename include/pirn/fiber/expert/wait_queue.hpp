@@ -181,10 +181,14 @@ class wait_list {
     }
     return nullptr;
   }
+  /// As `claim_first`, from the other end.
+  [[nodiscard]] waiter* claim_last() noexcept;
   /// Claims all waiters and takes them off the list, linked by `next` in order of age; for `schedule_all`. O(n).
   [[nodiscard]] waiter* claim_all() noexcept;
   /// Makes the waiters from `claim_all` ready, behind all ready fibers. Best after unlocking. O(n).
   static void schedule_all(waiter* chain) noexcept;
+  /// As the overload above, but with `switch_over` the first one runs at once if it is of the caller's worker.
+  static void schedule_all(waiter* chain, wake_policy policy) noexcept;
   /// Returns the first waiter, or null; its wait may have ended already.
   [[nodiscard]] waiter* front() const noexcept { return first_; }
   /// Whether there is no waiter.

@@ -13,7 +13,7 @@ namespace detail {
 template <class Domain>
 class countdown {
  public:
-  constexpr explicit countdown(std::int64_t count) noexcept : left_(count) {}
+  constexpr explicit countdown(std::int64_t count, wait_policy waiting = {}) noexcept : left_(count), rule_(waiting) {}
 
   void add(std::int64_t count) noexcept {
     Domain::enter(waiters_);
@@ -43,6 +43,7 @@ class countdown {
   PIRN_DEFINED_ONCE void take_last(std::int64_t count, const char* complaint) noexcept;
 
   typename Domain::template atomic<std::int64_t> left_;  ///< becomes 0 only under the queue's lock
+  waiting_rule rule_;
   typename Domain::queue waiters_;
 };
 

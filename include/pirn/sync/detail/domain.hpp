@@ -15,12 +15,45 @@
 #pragma once
 
 #include "pirn/fiber/expert/wait_queue.hpp"
+#include "pirn/sync/expert/wait_policy.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 class owner_mark;
+
+/// The policy of an object, and which of its waiters is next. Under the lock of the object's queue.
+class waiting_rule {
+ public:
+  // NOLINTNEXTLINE(google-explicit-constructor): it is the policy
+  constexpr waiting_rule(wait_policy policy) noexcept : policy_(policy) {}
+
+  [[nodiscard]] wake_policy wake() const noexcept { return policy_.wake; }
+  /// Returns where a single waiter that is woken goes in the run queue.
+  [[nodiscard]] placement where() const noexcept { return placement_of(policy_.wake); }
+  [[nodiscard]] wait_order order() const noexcept { return policy_.order; }
+  /// As `wait_list::claim_first`, for the waiter that is next by the policy.
+  [[nodiscard]] PIRN_ALWAYS_INLINE waiter* claim_next(wait_list& waiters) noexcept {
+    if (order() == wait_order::lifo && ++claims_ % claims_until_longest == 0) [[unlikely]] {
+      return waiters.claim_last();
+    }
+    return waiters.claim_first();
+  }
+  /// As `wait_list::wait`, at the end of the list where the waiter belongs.
+  template <class Lock>
+  [[nodiscard]] wake_reason wait(wait_list& waiters, Lock& lock, const wait_options& options,
+                                 void* value = nullptr) const noexcept {
+    return order() == wait_order::lifo ? waiters.wait_in_front(lock, options, value)
+                                       : waiters.wait(lock, options, value);
+  }
+
+ private:
+  static constexpr std::uint8_t claims_until_longest = platform::exploring ? 2 : 16;
+
+  wait_policy policy_;
+  std::uint8_t claims_ = 0;
+};
 
 /// Of objects that fibers of any worker and plain threads share.
 struct shared_domain {

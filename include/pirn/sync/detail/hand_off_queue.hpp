@@ -66,14 +66,15 @@ class hand_off_queue {
   /// Inlined, since a processor mispredicts each return behind a switch.
   template <class TakeOrMark, class Confirm>
   PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait(const wait_options& options, const TakeOrMark& take_or_mark,
-                                                          const Confirm& confirm, lock_waiter me = {}) noexcept {
+                                                          const Confirm& confirm, lock_waiter me = {},
+                                                          wait_order order = wait_order::fifo) noexcept {
     for (;;) {
       lock_.lock();
       if (take_or_mark()) {
         lock_.unlock();
         return {};
       }
-      if (const wake_reason reason = me.wait(waiters_, lock_, options); reason != wake_reason::notified) {
+      if (const wake_reason reason = me.wait(waiters_, lock_, options, order); reason != wake_reason::notified) {
         return std::unexpected(error_of(reason));
       }
       if (confirm(me)) {
@@ -85,20 +86,12 @@ class hand_off_queue {
 
   /// Claims the longest waiter and decides about it. The caller must set the state of the lock, release the queue's
   /// lock, and make the waiter runnable.
-  [[nodiscard]] unlock_decision hand_off() noexcept {
-    using kind = unlock_decision::kind;
-    waiter* const next = waiters_.claim_first();
-    if (next == nullptr) {
-      return {nullptr, kind::wake_to_retry};
-    }
-    next->next = nullptr;
-    return {next, lock_waiter::try_grant(*next) ? kind::granted
-                  : runs_here_next(*next)       ? kind::handed_off
-                                                : kind::wake_to_retry};
-  }
+  [[nodiscard]] unlock_decision hand_off() noexcept { return hand_off_to(waiters_.claim_first()); }
+  /// As the overload above, for the waiter that is next by a rule.
+  [[nodiscard]] unlock_decision hand_off(waiting_rule& rule) noexcept { return hand_off_to(rule.claim_next(waiters_)); }
   /// As `hand_off`, but the decision is `wake_to_retry`, for locks that are not fair.
-  [[nodiscard]] unlock_decision wake_to_retry() noexcept {
-    return {waiters_.claim_first(), unlock_decision::kind::wake_to_retry};
+  [[nodiscard]] unlock_decision wake_to_retry(waiting_rule& rule) noexcept {
+    return {rule.claim_next(waiters_), unlock_decision::kind::wake_to_retry};
   }
 
   /// Returns whether claimed waiters are to be woken to retry, all of them: if some run elsewhere, and none has reached
@@ -114,6 +107,16 @@ class hand_off_queue {
   }
 
  private:
+  [[nodiscard]] static unlock_decision hand_off_to(waiter* next) noexcept {
+    using kind = unlock_decision::kind;
+    if (next == nullptr) {
+      return {nullptr, kind::wake_to_retry};
+    }
+    next->next = nullptr;
+    return {next, lock_waiter::try_grant(*next) ? kind::granted
+                  : runs_here_next(*next)       ? kind::handed_off
+                                                : kind::wake_to_retry};
+  }
   /// Returns whether a lock lies idle for no longer if it is handed to `w`: at most other fibers of this worker run
   /// before it. Any other waiter, a thread most of all, may take a thousand times as long to run as the lock is held.
   [[nodiscard]] static bool runs_here_next(const waiter& w) noexcept {

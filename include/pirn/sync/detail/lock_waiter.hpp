@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "pirn/fiber/expert/wait_queue.hpp"
+#include "pirn/sync/expert/wait_policy.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -37,8 +38,10 @@ class lock_waiter {
 
   /// Suspends the caller in `list`; `lock` is held and then released.
   template <class Lock>
-  [[nodiscard]] wake_reason wait(wait_list& list, Lock& lock, const wait_options& options) noexcept {
-    return bypasses_ == 0 ? list.wait(lock, options, this) : list.wait_in_front(lock, options, this);
+  [[nodiscard]] wake_reason wait(wait_list& list, Lock& lock, const wait_options& options,
+                                 wait_order order = wait_order::fifo) noexcept {
+    return bypasses_ == 0 && order == wait_order::fifo ? list.wait(lock, options, this)
+                                                       : list.wait_in_front(lock, options, this);
   }
   /// After a notified wait: returns whether the lock was granted, so that no call can have taken it.
   [[nodiscard]] bool owns() const noexcept { return owns_; }

@@ -1,0 +1,5 @@
+// As pirn, but the youngest waiter for a mutex is woken first.
+#include "../units_pirn_policy.hpp"
+#include "threads.hpp"
+
+int main() { bench::lifo_units::run(bench::threads_row<bench::lifo_units>); }
