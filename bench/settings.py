@@ -119,9 +119,15 @@ def trim(scale: str) -> list[Setting]:
 
 
 def chan(scale: str) -> list[Setting]:
-    """Returns settings of the shape, from senders to receivers, and the number of workers."""
-    return [Setting({"SHAPE": shape, "WORKERS": workers}, cores=workers)
-            for workers in (1, 2) for shape in ("ping-pong", "fan-in", "fan-out")]
+    """Returns settings of the shape, from senders to receivers, of the room of a channel and the number of workers.
+    Channels without room are had by few."""
+    few = ("pirn", "pirn-migratable", "pirn-switch-over", "pirn-call", "go")
+    usual = [Setting({"SHAPE": shape, "ROOM": room, "WORKERS": workers}, cores=workers, without=without)
+             for workers in (1, 2)
+             for shape, room, without in (("ping-pong", 1, ()), ("fan-in", 64, ("pirn-call",)), ("fan-out", 64, ("pirn-call",)))]
+    return usual + [Setting({"SHAPE": shape, "ROOM": room, "WORKERS": workers}, cores=workers,
+                            only=few if shape == "ping-pong" else tuple(impl for impl in few if impl != "pirn-call"))
+                    for workers in (1, 2) for shape, room in (("ping-pong", 0), ("stream", 0), ("stream", 1))]
 
 
 def workers(scale: str) -> list[Setting]:

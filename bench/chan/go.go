@@ -11,10 +11,12 @@ import (
 	"pirn/bench/harness"
 )
 
-const many, places = 8, 64
+const many = 8
+
+var room = harness.Input("ROOM")
 
 func pingPong(n int) {
-	there, back, last := make(chan int, 1), make(chan int, 1), make(chan int)
+	there, back, last := make(chan int, room), make(chan int, room), make(chan int)
 	go func() {
 		number := 0
 		for k := 0; k < n; k += 2 {
@@ -34,7 +36,7 @@ func pingPong(n int) {
 // Unit 0 sends to the others, or they send to it.
 func fan(firstSends bool) func(n int) {
 	return func(n int) {
-		channel := make(chan int, places)
+		channel := make(chan int, room)
 		var sum atomic.Int64
 		var all sync.WaitGroup
 		unit := func(sends bool, begin, end int) {
@@ -59,10 +61,28 @@ func fan(firstSends bool) func(n int) {
 	}
 }
 
+// One unit sends to another one.
+func stream(n int) {
+	channel, sum := make(chan int, room), 0
+	go func() {
+		for number := 0; number < n; number++ {
+			channel <- number
+		}
+	}()
+	for k := 0; k < n; k++ {
+		sum += <-channel
+	}
+	harness.Check(sum == n*(n-1)/2, "every message arrives once")
+}
+
 func main() {
 	shape, workers := os.Getenv("PIRN_BENCH_SHAPE"), harness.Input("WORKERS")
 	runtime.GOMAXPROCS(workers)
-	run := map[string]func(int){"ping-pong": pingPong, "fan-in": fan(false), "fan-out": fan(true)}[shape]
+	run := map[string]func(int){"ping-pong": pingPong, "fan-in": fan(false), "fan-out": fan(true), "stream": stream}[shape]
 	ns := harness.NsPerOperationBy(harness.ClockFor(workers), many, run)
-	harness.Row("chan", fmt.Sprintf(`{"shape":%q,"workers":%d}`, shape, workers), "ns", ns, "buffered channels")
+	params := fmt.Sprintf(`"shape":%q,"workers":%d`, shape, workers)
+	if usual := map[string]int{"ping-pong": 1, "fan-in": 64, "fan-out": 64}; shape == "stream" || room != usual[shape] {
+		params += fmt.Sprintf(`,"room":%d`, room)
+	}
+	harness.Row("chan", "{"+params+"}", "ns", ns, "channels")
 }

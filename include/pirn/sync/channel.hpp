@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "pirn/fiber/expert/inline_wait.hpp"
+#include "pirn/sync/detail/channel_parts.hpp"
 #include "pirn/sync/detail/domain.hpp"
 
 namespace pirn {
@@ -31,10 +32,12 @@ template <class T, class Value, class Domain>
 class send_case;
 template <class T, class Domain>
 class channel_awaiter;
+template <class T, class U, class Domain>
+class channel_call;
 }  // namespace detail
 
 /// The capacity of a channel that always has room.
-inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
+inline constexpr std::size_t unbounded = detail::unbounded_capacity;
 
 /// A channel of up to `capacity()` values, which may be move-only. Fibers of any worker and plain threads share it.
 /// Moving and destroying a `T` happens under the channel's lock and may not suspend nor use the channel. When a move
@@ -51,14 +54,9 @@ class channel {
   /// Begins empty. Without room, a sender and a receiver wait for each other: a send that has succeeded was received.
   /// An `unbounded` channel allocates as it grows, O(log n) times in all, and then `send` may throw std::bad_alloc; it
   /// keeps room for as many values as it ever held. Throws std::bad_alloc.
-  explicit channel(std::size_t capacity = 0)
-      : capacity_(capacity), oldest_(std::make_unique<ring>(capacity == unbounded ? min_unbounded_room : capacity)) {}
+  explicit channel(std::size_t capacity = 0) : values_(capacity) {}
   /// Destroys the values left. No caller may be waiting.
-  ~channel() {
-    while (!none()) {
-      drop_first();
-    }
-  }
+  ~channel() = default;
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
 
@@ -128,13 +126,9 @@ class channel {
   /// Returns the number of values in the channel at this moment. O(1), but O(log n) in an unbounded one that has grown.
   [[nodiscard]] std::size_t size() const noexcept {
     const platform::spin_guard guard(lock_);
-    std::size_t all = 0;
-    for (const ring* r = oldest_.get(); r != nullptr; r = r->next.get()) {
-      all += r->size;
-    }
-    return all;
+    return values_.size();
   }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }  ///< as given to the constructor
+  [[nodiscard]] std::size_t capacity() const noexcept { return values_.capacity(); }  ///< as given to the constructor
 
   /// `for (T& value : channel)` receives until the channel is closed and empty, or the caller is asked to stop.
   /// Several may iterate at once: each value goes to one of them.
@@ -148,94 +142,13 @@ class channel {
   friend class detail::send_case;
   template <class U, class D>
   friend class detail::channel_awaiter;
+  template <class U, class V, class D>
+  friend class detail::channel_call;
 
   using received = std::expected<T, wait_error>;
+  using exchange = detail::channel_exchange<T>;
   /// How long a call waits that cannot be done at once.
   enum class patience : std::uint8_t { none, until_deadline };
-  static constexpr std::size_t min_unbounded_room = 16;
-
-  /// Room for some values in a row, the oldest at `first`.
-  struct ring {
-    explicit ring(std::size_t count)
-        : values(count != 0 ? std::allocator<T>().allocate(count) : nullptr), room(count) {}
-    ~ring() {
-      if (values != nullptr) {
-        std::allocator<T>().deallocate(values, room);
-      }
-    }
-    ring(const ring&) = delete;
-    ring& operator=(const ring&) = delete;
-
-    void append(T& value) {
-      const std::size_t index = first + size;
-      std::construct_at(values + (index < room ? index : index - room), std::move(value));
-      ++size;
-    }
-    void drop_first() noexcept {
-      std::destroy_at(values + first);
-      first = first + 1 < room ? first + 1 : 0;
-      --size;
-    }
-
-    T* const values;
-    const std::size_t room;
-    std::size_t first = 0;
-    std::size_t size = 0;
-    std::unique_ptr<ring> next;  ///< in an unbounded channel: twice as large, for the values after these
-  };
-
-  /// The value of a waiting sender, or a waiting receiver's place for it.
-  struct exchange {
-    void* object;  ///< the sender's T, or the receiver's place for it
-    /// Set by a receiver that does not take a `received`: moves the value to `place`.
-    void (*deliver)(void* place, T& value) = nullptr;
-    bool moved = false;
-    bool takes_word = false;  ///< set by a receiver that can take the value in a register
-    bool word_given = false;  ///< and it was given there
-
-    /// Moves `value` there.
-    PIRN_ALWAYS_INLINE void take(T& value) {
-      deliver != nullptr ? deliver(object, value) : channel::deliver(*static_cast<received*>(object), value);
-    }
-  };
-
-  /// Moves a value into a result that holds an error; if that throws, the result is as before.
-  static PIRN_ALWAYS_INLINE void deliver(received& to, T& value) {
-    const wait_error before = to.error();
-    std::destroy_at(&to);
-    try {
-      std::construct_at(&to, std::in_place, std::move(value));
-    } catch (...) {
-      std::construct_at(&to, std::unexpect, before);
-      throw;
-    }
-  }
-
-  void append(T& value) { newest_->append(value); }
-  /// Returns whether the channel is empty: a ring that has others behind it never is.
-  [[nodiscard]] bool none() const noexcept { return oldest_->size == 0; }
-  void drop_first() noexcept {
-    oldest_->drop_first();
-    if (oldest_->size == 0 && oldest_->next != nullptr) [[unlikely]] {
-      leave_oldest();
-    }
-  }
-  PIRN_NOINLINE void leave_oldest() noexcept { oldest_ = std::move(oldest_->next); }
-  /// Returns whether there is room for one more value. An unbounded channel makes room.
-  bool has_room() {
-    if (newest_->size < newest_->room) {
-      return true;
-    }
-    if (capacity_ != unbounded) {
-      return false;
-    }
-    grow();
-    return true;
-  }
-  PIRN_NOINLINE void grow() {
-    newest_->next = std::make_unique<ring>(2 * newest_->room);
-    newest_ = newest_->next.get();
-  }
 
   /// Fills a place that has become free from the first waiting sender, if any. Returns that sender and those whose move
   /// threw, all to be made runnable.
@@ -244,9 +157,9 @@ class channel {
     while (waiter* const w = senders_.claim_first()) {
       w->next = chain;
       chain = w;
-      exchange& offer = exchange_of(w);
+      exchange& offer = exchange::of(*w);
       try {
-        append(*static_cast<T*>(offer.object));
+        values_.append(offer.offered());
         offer.moved = true;
         break;
       } catch (...) {
@@ -258,8 +171,7 @@ class channel {
 
   /// Whether a value may be moved and destroyed in the caller's own code, because that is short and free of exceptions.
   static constexpr bool moves_quietly = std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>;
-  /// Whether a value may travel in a register.
-  static constexpr bool fits_word = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uintptr_t);
+  static constexpr bool fits_word = detail::fits_word<T>;
 
   /// Gives the value to a waiting receiver that was claimed. With `switch_over`, a receiver that takes words gets it
   /// later (`hand_off`).
@@ -270,16 +182,13 @@ class channel {
       taker.moved = true;
     }
   }
-  static PIRN_ALWAYS_INLINE exchange& exchange_of(const waiter* w) noexcept {
-    return *static_cast<exchange*>(w->value);
-  }
   /// Gives the value to a receiver that does not take a `received`, and wakes it. May throw even if moving a T does
   /// not.
   template <wake_policy How>
   PIRN_NOINLINE void give_into_place(T& value, waiter* woken) {
     woken->next = nullptr;
     try {
-      give<How>(value, exchange_of(woken));
+      give<How>(value, exchange::of(*woken));
     } catch (...) {
       lock_.unlock();
       wait_list::schedule_all(woken);  // without a value: it waits again
@@ -294,22 +203,22 @@ class channel {
     woken = receivers_.claim_first();
     if (woken != nullptr) {
       woken->next = nullptr;
-      give<How>(value, exchange_of(woken));
+      give<How>(value, exchange::of(*woken));
       return true;
     }
-    if (!has_room()) {
+    if (!values_.has_room()) {
       return false;
     }
-    append(value);
+    values_.append(value);
     return true;
   }
 
   /// Takes the oldest value from the ring, or from a waiting sender if the ring has no room. False if there is no
   /// value.
   PIRN_ALWAYS_INLINE bool receive_locked(exchange& taker, waiter*& woken) {
-    if (!none()) {
-      taker.take(oldest_->values[oldest_->first]);
-      drop_first();
+    if (!values_.none()) {
+      taker.take(values_.first());
+      values_.drop_first();
       woken = take_from_sender();
       return true;
     }
@@ -318,8 +227,8 @@ class channel {
       return false;
     }
     woken->next = nullptr;
-    exchange& offer = exchange_of(woken);
-    taker.take(*static_cast<T*>(offer.object));
+    exchange& offer = exchange::of(*woken);
+    taker.take(offer.offered());
     offer.moved = true;
     return true;
   }
@@ -334,13 +243,13 @@ class channel {
     sent result;
     lock_.lock();
     if (!closed_ && receivers_.empty()) {
-      if (newest_->size < newest_->room) {
+      if (values_.has_place()) {
         if constexpr (moves_quietly) {
-          append(value);
+          values_.append(value);
           lock_.unlock();
           return result;
         }
-      } else if (capacity_ != unbounded) {
+      } else if (values_.capacity() != unbounded) {
         if (wait_to_send(value, deadline, result)) [[likely]] {
           return result;
         }
@@ -349,7 +258,7 @@ class channel {
     } else if constexpr (moves_quietly) {
       waiter* const next = closed_ ? nullptr : receivers_.claim_first();
       if (next != nullptr) [[likely]] {
-        exchange& taker = exchange_of(next);
+        exchange& taker = exchange::of(*next);
         if (taker.deliver != nullptr) [[unlikely]] {
           give_into_place<How>(value, next);
           return result;
@@ -363,7 +272,7 @@ class channel {
       }
     }
     if (waiter* const next = send_locked_or_wait<patience::until_deadline, How>(value, deadline, result)) {
-      hand_off(value, exchange_of(next), next->wake.agent());
+      hand_off(value, exchange::of(*next), next->wake.agent());
     }
     return result;
   }
@@ -415,10 +324,8 @@ class channel {
   static PIRN_ALWAYS_INLINE void hand_off(T& value, exchange& taker, detail::agent* who) {
     if constexpr (fits_word) {
       if (taker.takes_word) {
-        std::uintptr_t word = 0;
-        __builtin_memcpy(&word, std::addressof(value), sizeof(T));
         taker.word_given = true;
-        if (detail::switch_to_with_value(who, word)) {
+        if (detail::switch_to_with_value(who, detail::to_word(value))) {
           return;
         }
         taker.word_given = false;
@@ -430,9 +337,9 @@ class channel {
   }
   /// Waits for room. The lock must be held, and is released. False if the send must be tried again.
   PIRN_ALWAYS_INLINE bool wait_to_send(T& value, platform::time_point deadline, sent& result) {
-    exchange offer{std::addressof(value)};
-    const wake_reason reason =
-        senders_.wait_inline(lock_, {.deadline = deadline, .what = "room in channel", .object = this}, &offer);
+    detail::channel_offer<T> offer(value);
+    const wake_reason reason = senders_.wait_inline(
+        lock_, {.deadline = deadline, .what = "room in channel", .object = this}, static_cast<exchange*>(&offer));
     if (reason != wake_reason::notified) [[unlikely]] {
       result = std::unexpected(detail::error_of(reason));
       return true;
@@ -445,21 +352,27 @@ class channel {
     requires fits_word
   {
     lock_.lock();
-    if (!none() && senders_.empty()) {
-      received taken(std::in_place, std::move(oldest_->values[oldest_->first]));
-      drop_first();
+    if (!values_.none() && senders_.empty()) {
+      received taken(std::in_place, std::move(values_.first()));
+      values_.drop_first();
       lock_.unlock();
       return taken;
     }
+    if (waiter* const next = values_.none() ? senders_.claim_first() : nullptr) {
+      exchange& offer = exchange::of(*next);
+      received taken(std::in_place, std::move(offer.offered()));
+      release_sender(offer, *next);
+      return taken;
+    }
     received result(std::unexpect, wait_error::timed_out);
-    if (!none() || !senders_.empty() || closed_) {
+    if (!values_.none() || !senders_.empty() || closed_) {
       receive_locked_or_wait<patience::until_deadline>(deadline, result);
       return result;
     }
     std::uintptr_t word = 0;
     const reception got = wait_to_receive(deadline, result, word);
     if (got == reception::word) [[likely]] {
-      return received(std::in_place, of_word(word));
+      return received(std::in_place, detail::of_word<T>(word));
     }
     if (got == reception::none) [[unlikely]] {
       lock_.lock();
@@ -467,18 +380,31 @@ class channel {
     }
     return result;
   }
+  /// Tells a sender that was claimed that its value was taken, unlocks and wakes it.
+  PIRN_ALWAYS_INLINE void release_sender(exchange& offer, const waiter& claimed) noexcept {
+    offer.moved = true;
+    detail::agent* const who = claimed.wake.agent();
+    lock_.unlock();
+    detail::schedule_inline(*who, detail::placement::front);
+  }
   /// Receives any other value. There is one result, made where the caller wants it, so that a value is moved there at
   /// once: moving the result could throw and lose the value.
   PIRN_INLINE_FOR_SPEED received receive_object(platform::time_point deadline) {
     received result(std::unexpect, wait_error::timed_out);
     lock_.lock();
-    if (moves_quietly && !none() && senders_.empty()) {
-      deliver(result, oldest_->values[oldest_->first]);
-      drop_first();
+    if (moves_quietly && !values_.none() && senders_.empty()) {
+      exchange::move_into(result, values_.first());
+      values_.drop_first();
       lock_.unlock();
       return result;
     }
-    if (!none() || !senders_.empty() || closed_) {
+    if (waiter* const next = moves_quietly && values_.none() ? senders_.claim_first() : nullptr) {
+      exchange& offer = exchange::of(*next);
+      exchange::move_into(result, offer.offered());
+      release_sender(offer, *next);
+      return result;
+    }
+    if (!values_.none() || !senders_.empty() || closed_) {
       receive_locked_or_wait<patience::until_deadline>(deadline, result);
       return result;
     }
@@ -522,8 +448,8 @@ class channel {
       }
       if constexpr (fits_word) {
         if (got == reception::word) {
-          T value = of_word(word);
-          deliver(result, value);
+          T value = detail::of_word<T>(word);
+          exchange::move_into(result, value);
         }
       }
       return;
@@ -531,13 +457,6 @@ class channel {
   }
   /// The outcome of a wait to receive.
   enum class reception : std::uint8_t { none, word, result };
-  static PIRN_ALWAYS_INLINE T of_word(std::uintptr_t word) noexcept
-    requires fits_word
-  {
-    alignas(T) std::byte bytes[sizeof(T)];
-    __builtin_memcpy(bytes, &word, sizeof(T));
-    return std::move(*std::launder(reinterpret_cast<T*>(bytes)));
-  }
   /// Waits for a value, otherwise as `wait_to_send`. With `none`, the receive must be tried again.
   PIRN_ALWAYS_INLINE reception wait_to_receive(platform::time_point deadline, received& result, std::uintptr_t& word) {
     exchange taker{&result};
@@ -562,9 +481,7 @@ class channel {
   bool closed_ = false;
   wait_list receivers_;
   wait_list senders_;
-  const std::size_t capacity_;
-  std::unique_ptr<ring> oldest_;
-  ring* newest_ = oldest_.get();  ///< the oldest, unless an unbounded channel has grown and holds values from before
+  detail::channel_values<T> values_;
 };
 
 /// An input iterator that holds the value received last.

@@ -80,6 +80,38 @@ struct local_way {
 using pinned_way = local_way<false>;
 using bounded_way = local_way<true>;
 
+/// Returns whether the running fiber of `here` may wait and run a fiber that it has woken at once, with a word: neither
+/// a rule of the scheduler nor exceptions in flight forbid it.
+[[nodiscard]] PIRN_ALWAYS_INLINE bool may_leave_with_word(worker* here) noexcept {
+  return here->budget.left() != 0 && here->queue.may_leave_to_claimed() && !here->suspend_slow_mask->any();
+}
+
+/// The way of a pinned fiber that runs `next` in its place and gives it `*word`, where its own waker may give it one
+/// too: `next` is a fiber of `here` whose wait the caller has claimed, and that can receive a word. Only if the caller
+/// `may_leave_with_word`.
+struct calling_way {
+  static constexpr bool opens_later = true;
+  worker* here;
+  fiber_control* next;
+  arch::word* word;
+  bool* switched;
+
+  template <class Entries>
+  PIRN_ALWAYS_INLINE void publish_and_switch(const wait_record& wait, Entries&& entries) const noexcept {
+    worker* const w = here;
+    auto& self = static_cast<fiber_control&>(wait.self);
+    static_cast<void>(w->consume_budget());
+    w->queue.leave_to_claimed(next);
+    self.waits = &wait.options;
+    if (wait.kind == wait_kind::stoppable && self.open_to_stop(wait.epoch)) [[unlikely]] {
+      w->queue.push_woken(&self);
+    }
+    *switched = true;
+    entries.publisher()();
+    static_cast<void>(switch_started(w, &self, next, nullptr, word));
+  }
+};
+
 /// Suspends an agent of any kind, whose wait has begun, until it is claimed; `publish` runs once it is switched out.
 /// Its stack use has no bound, so the compiler plugin refuses a bounded fiber that might get here. For a chain of
 /// tasks, whose awaiter has the timer `limit`, this returns at once: the awaiter lets the chain return to its resumer,
