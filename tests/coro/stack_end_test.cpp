@@ -36,7 +36,75 @@ template <class F>
   asm volatile("" : : "r"(frame) : "memory");
   then();
 }
+
+/// Yields in each frame of a recursion, or only after it has returned.
+template <class Yield>
+[[gnu::noinline]] int recurse(Yield& yield, int depth, bool yields) {
+  int local = depth;
+  asm volatile("" : "+m"(local));
+  if (depth > 0) {
+    local += recurse(yield, depth - 1, yields);
+  }
+  if (yields) {
+    yield(local);
+  }
+  asm volatile("" : "+m"(local));
+  return local;
+}
 #endif
+
+TEST(stack_end_death, a_recursion_of_400_in_a_frame) {
+  for ([[maybe_unused]] const bool yields : {true, false}) {
+    ENDS("overflow in a generator: its stack has [0-9]+ bytes and no guard.* Its body is .*lambda", {
+      struct {
+        char below[65536];
+        bool yields;
+        pirn::generator<int, pirn::frame<8192>> g = [this](auto& yield) {
+          recurse(yield, 400, yields);
+          yield(1);
+        };
+      } frame;
+      frame.yields = yields;
+      for ([[maybe_unused]] const int each : frame.g) {
+      }
+      std::_Exit(0);
+    });
+  }
+}
+
+// A local array lies over the end of the stack, and only what is far below is written, and left before the next yield.
+TEST(stack_end_death, a_frame_that_passes_over_the_end) {
+  for ([[maybe_unused]] const bool ends : {true, false}) {
+    ENDS("overflow in a generator: its stack has [0-9]+ bytes and no guard", {
+      struct {
+        char below[65536];
+        bool ends;
+        char* limit = reinterpret_cast<char*>(&g) + pirn::frame_buffer<8192>::margin;
+        pirn::generator<int, pirn::frame<8192>> g = [this](auto& yield) {
+          [&]() __attribute__((noinline)) {
+            auto* const here = static_cast<char*>(__builtin_frame_address(0));
+            auto* const frame = static_cast<char*>(__builtin_alloca(here - limit + 600));
+            asm volatile("" : : "r"(frame) : "memory");
+            std::memset(limit - 200, 1, 100);
+          }();
+          yield(1);
+          if (!ends) {
+            yield(2);
+          }
+        };
+      } frame;
+      frame.ends = ends;
+      for ([[maybe_unused]] const int each : frame.g) {
+        if (!frame.ends) {
+          break;
+        }
+      }
+      if (frame.ends) {
+        std::_Exit(0);
+      }
+    });
+  }
+}
 
 TEST(stack_end_death, a_generator_that_yields_further_down) {
   ENDS("stack overflow in a generator: its stack has [0-9]+ bytes and no guard.* needed at least [12][0-9]{4}", {

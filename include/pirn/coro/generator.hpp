@@ -264,6 +264,7 @@ class generator_base {
     made->size = memory.size();
     if constexpr (marks_end<Allocator>) {
       stack_end::put(memory.limit());
+      stack_end::put_below<margin_below<Allocator>>(memory.limit());
     }
     if constexpr (!maps_stacks<Allocator>) {
       frame_bodies::made(memory.limit(), memory.top());
@@ -273,6 +274,8 @@ class generator_base {
     made->dispose = &control::give_back;
     if constexpr (std::is_same_v<Allocator, guarded_pool>) {
       made->moves = &moves_of<std::decay_t<Body>>;
+    } else if constexpr (marks_end<Allocator>) {
+      made->moves = &named<std::decay_t<Body>>;
     }
     control_ = made;
   }
@@ -286,6 +289,8 @@ class generator_base {
   }
   template <class Body>
   static constexpr generator_moves moves_of = make_moves<Body>();
+  template <class Body>
+  static constexpr generator_moves named{nullptr, nullptr, &body_name<Body>};
   template <class Body>
   PIRN_COLD static generator_control* to_larger(generator_control& fresh) noexcept {
     constexpr std::size_t times = 16;
@@ -393,8 +398,14 @@ class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public det
   generator(generator&&) = delete;
   generator& operator=(generator&&) = delete;
   PIRN_ALWAYS_INLINE ~generator() {
-    // Before the frames on it are unwound.
-    detail::stack_end::check("a generator", this->limit(), static_cast<char*>(this->limit()) + N);
+    // Before the frames on it are unwound; at the end of the body it has tested this itself.
+    if (this->control_->status == detail::generator_status::suspended) {
+      const auto limit = reinterpret_cast<detail::word>(this->limit());
+      if (detail::stack_end::overwritten(limit) ||
+          detail::stack_end::overwritten_below<detail::margin_below<detail::frame_memory<N>>>(limit)) [[unlikely]] {
+        detail::generator_ran_off(*this->control_, UINTPTR_MAX);
+      }
+    }
   }
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <type_traits>
 
 #include "pirn/context/detail/call_sites.hpp"
@@ -23,19 +24,43 @@ inline constexpr bool marks_end = std::is_void_v<Allocator>;
 /// coroutine to which it delegates.
 inline constexpr std::size_t near_below = std::size_t{1} << 20;
 
+/// How many bytes below its stacks an allocator of this type has, which only an overflow writes to: a multiple of
+/// stack_end::apart.
+template <class Allocator>
+inline constexpr std::size_t margin_below = 0;
+
+/// Returns the name of the type of a body, in a longer text.
+using name_of_body = const char* (*)() noexcept;
+/// Such a function.
+template <class Body>
+const char* body_name() noexcept {
+  return __PRETTY_FUNCTION__;
+}
+
+/// Ends the program with a message that names the body, if that is given.
 [[noreturn]] PIRN_COLD inline void ran_off_stack(const char* what, const void* limit, const void* top,
-                                                 std::uintptr_t sp) noexcept {
+                                                 std::uintptr_t sp, name_of_body body = nullptr) noexcept {
   const auto lowest = reinterpret_cast<std::uintptr_t>(limit);
   const std::size_t has = reinterpret_cast<std::uintptr_t>(top) - lowest;
   const std::size_t needed = has + (lowest - sp < near_below ? lowest - sp : 1);
   std::fprintf(stderr,
                "pirn: stack overflow in %s: its stack has %zu bytes and no guard, but it needed at least %zu. The "
-               "memory below the stack is overwritten. Use a larger stack, or one from a pool, which has a guard\n",
+               "memory below the stack is overwritten. Use a larger stack, or one from a pool, which has a guard",
                what, has, needed);
+  // The text is "... body_name() [Body = <type>]", with gcc "[with Body = <type>]".
+  const char* const name = body != nullptr ? std::strstr(body(), "Body = ") : nullptr;
+  if (name != nullptr) {
+    const char* const type = name + std::strlen("Body = ");
+    std::fprintf(stderr, ". Its body is %.*s", static_cast<int>(std::strlen(type) - 1), type);
+  }
+  std::fputc('\n', stderr);
   std::abort();
 }
 
 /// The word, as functions of its place: sanitizers would give an object of it room in the frame.
+///
+/// A frame may pass over it without a write. So a stack with a margin has more words, in the margin. A test of these is
+/// for the end of a body, that of the first word for each turn.
 class stack_end {
   // Memory of the caller's begins anywhere, and has held other things.
   using word [[gnu::aligned(1), gnu::may_alias]] = std::uint32_t;
@@ -46,11 +71,27 @@ class stack_end {
     return *reinterpret_cast<const word*>(limit) != mark;
   }
   /// Ends the program with a message if the word was overwritten.
-  PIRN_ALWAYS_INLINE static void check(const char* what, void* limit, const void* top,
-                                       std::uintptr_t sp = UINTPTR_MAX) noexcept {
+  PIRN_ALWAYS_INLINE static void check(const char* what, void* limit, const void* top, std::uintptr_t sp = UINTPTR_MAX,
+                                       name_of_body body = nullptr) noexcept {
     if (overwritten(reinterpret_cast<std::uintptr_t>(limit))) [[unlikely]] {
-      ran_off_stack(what, limit, top, sp);
+      ran_off_stack(what, limit, top, sp, body);
     }
+  }
+
+  static constexpr std::size_t apart = 128;  ///< the distance of the words in a margin
+  template <std::size_t Margin>
+  PIRN_ALWAYS_INLINE static void put_below(void* limit) noexcept {
+    for (std::size_t below = apart; below <= Margin; below += apart) {
+      put(static_cast<char*>(limit) - below);
+    }
+  }
+  template <std::size_t Margin>
+  [[nodiscard]] PIRN_ALWAYS_INLINE static bool overwritten_below(std::uintptr_t limit) noexcept {
+    bool any = false;
+    for (std::size_t below = apart; below <= Margin; below += apart) {
+      any |= overwritten(limit - below);
+    }
+    return any;
   }
 
  private:

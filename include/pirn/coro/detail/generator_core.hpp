@@ -138,6 +138,8 @@ struct generator_moves {
   /// Moves it to a stack with room for many generators that it delegates to; returns it unchanged if there is no such
   /// stack.
   generator_control* (*to_larger)(generator_control& fresh) noexcept;
+  /// Only of a generator whose stack has a word at its end, and which has none of these operations.
+  name_of_body body = nullptr;
 };
 
 /// A generator, apart from its type. Lies on the generator's own stack.
@@ -156,7 +158,7 @@ struct generator_control {
   taken_blocks blocks{};  ///< its open blocks, while it is suspended
   /// Releases the stack, and destroys the body if it has not begun.
   void (*dispose)(generator_control& self) noexcept = nullptr;
-  /// Null if its stack is not from a pool, and so perhaps without a guard.
+  /// Null if its stack is of another allocator than a pool, and so perhaps without a guard.
   const generator_moves* moves = nullptr;
   /// Of its stack, or the size that its body was promised of a larger one.
   std::size_t size = 0;
@@ -189,7 +191,8 @@ struct generator_message {
 }
 
 [[noreturn]] PIRN_COLD inline void generator_ran_off(const generator_control& control, word sp) noexcept {
-  ran_off_stack("a generator", control.limit, static_cast<const char*>(control.limit) + control.size, sp);
+  ran_off_stack("a generator", control.limit, static_cast<const char*>(control.limit) + control.size, sp,
+                control.moves->body);
 }
 
 /// It yields from below the end of its stack, as far as the position shows: it may also yield in a body that it runs,
@@ -327,7 +330,7 @@ class generator_producer {
     if (bodies_have_blocks()) [[unlikely]] {
       first = give_without_blocks(first, second);
     } else {
-      check_state(consumer_);
+      check_state();
       generator_peer consumer = consumer_.take();
       consumer.yield(first, second);
       consumer_ = consumer;
@@ -372,7 +375,8 @@ class generator_producer {
   PIRN_ALWAYS_INLINE void delegate_last(generator_control*& inner) {
     check_delegates_here();
     if (inner != nullptr && inner->status == generator_status::fresh && inner->moves != nullptr &&
-        inner->moves->run_here != nullptr && self_.moves != nullptr && !consumer_.tagged()) {
+        inner->moves->run_here != nullptr && self_.moves != nullptr && self_.moves->body == nullptr &&
+        !consumer_.tagged()) {
       const word limit = reinterpret_cast<word>(self_.limit);
       const word room = stack_position() - limit;
       if (room >= inner->size && room < reinterpret_cast<word>(&self_) - limit) {
@@ -414,46 +418,19 @@ class generator_producer {
 
   generator_control& self_;
   generator_peer consumer_;
-  bool marked_;  ///< a constant in a body that is inlined into its entry function
+  const bool marked_;  ///< a constant in a body that is inlined into its entry function
 
  private:
-  /// Moves the consumer to `kept` for the calls of a cold path, and moves it back at the end, also for handlers. The
-  /// compiler does not see that `kept` is a copy. It would otherwise keep the consumer in registers that calls
-  /// preserve, and move it to and from them at each switch of the hot path.
-  class set_aside {
-   public:
-    PIRN_ALWAYS_INLINE set_aside(generator_producer& of, generator_peer& kept) noexcept : of_(of), kept_(kept) {
-      kept = of.consumer_;
-      asm volatile("" : "+m"(kept));
-      of.consumer_.at = arch::ended_peer();
-    }
-    PIRN_ALWAYS_INLINE ~set_aside() { of_.consumer_ = kept_; }
-    set_aside(const set_aside&) = delete;
-    set_aside& operator=(const set_aside&) = delete;
-
-   private:
-    generator_producer& of_;
-    generator_peer& kept_;  // a separate object, whose address calls may get
-  };
-
-  /// Whether this object is known to the compiler, so that no other code has reached it since it was made.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool in_registers() const noexcept { return __builtin_constant_p(marked_); }
   /// Lets the compiler leave out the next test.
   PIRN_ALWAYS_INLINE void assume_untagged() noexcept {
     consumer_.at.sp = __builtin_assume_aligned(consumer_.at.sp, arch::peer_tag + 1);
   }
-  /// As `give`, while bodies have blocks open. Returns the message of the resumer.
+  /// As `give`, while bodies have blocks open. Returns the message of the resumer. A function, although it is inlined:
+  /// for the same code in `give`, clang keeps the consumer in registers that calls preserve, and moves it to and from
+  /// them at each element.
   PIRN_ALWAYS_INLINE word give_without_blocks(word first, word second) {
-    if (in_registers()) {
-      generator_peer kept;
-      const set_aside back(*this, kept);
-      generator_take_blocks(self_);
-      check_state(kept);
-      generator_yield_without(self_, kept, first, second);
-      return first;
-    }
     generator_take_blocks(self_);  // first, since it refuses a call on another worker, beside which the body runs
-    check_state(consumer_);
+    check_state();
     generator_peer copy = consumer_.take();
     generator_yield_without(self_, copy, first, second);
     consumer_ = copy;
@@ -465,8 +442,8 @@ class generator_producer {
       generator_check_yields_here(self_);
     }
   }
-  PIRN_ALWAYS_INLINE void check_state(const generator_peer& consumer) const {
-    if (consumer.tagged()) [[unlikely]] {
+  PIRN_ALWAYS_INLINE void check_state() const {
+    if (consumer_.tagged()) [[unlikely]] {
       generator_yield_misused();
     }
     // Tested here, and not in the consumer: its frame may lie below and have been overwritten.
@@ -482,12 +459,14 @@ class generator_producer {
   }
   PIRN_ALWAYS_INLINE void on_tagged_resume(word raw) {
     auto& message = *reinterpret_cast<generator_message*>(raw);
-    consumer_.at = arch::untagged(consumer_.at);
-    generator_peer kept;
-    const set_aside back(*this, kept);
-    generator_on_tagged_resume(kept.at.pc, kept.at.sp, kept.at.fp, self_, message);
-    self_.delegating.sanitizer = kept.sanitizer;
-    kept = message.side;
+    void* const sp = arch::untagged(consumer_.at).sp;
+    consumer_.at.sp = sp;
+    generator_on_tagged_resume(consumer_.at.pc, sp, consumer_.at.fp, self_, message);
+    self_.delegating.sanitizer = consumer_.sanitizer;
+    consumer_.at.pc = message.side.at.pc;
+    consumer_.at.sp = arch::untagged(message.side.at).sp;  // it is not tagged, and now the compiler knows
+    consumer_.at.fp = message.side.at.fp;
+    consumer_.sanitizer = message.side.sanitizer;
   }
 };
 
@@ -509,7 +488,7 @@ struct generator_control_of : generator_control {
     const stack memory = self.where;
     Allocator* const from = self.owner;
     if constexpr (marks_end<Allocator>) {
-      stack_end::check("a generator", memory.limit(), memory.top());
+      stack_end::check("a generator", memory.limit(), memory.top(), UINTPTR_MAX, body_name<Body>);
     }
     self.sanitizer.destroy();
     std::destroy_at(std::addressof(self));
@@ -546,7 +525,11 @@ struct generator_run {
     }
     std::destroy_at(std::addressof(self.body));
     if constexpr (marks_end<typename Control::allocator>) {
-      stack_end::check("a generator", self.limit, self.where.top(), stack_position());
+      const word limit = reinterpret_cast<word>(self.limit);
+      if (stack_end::overwritten(limit) ||
+          stack_end::overwritten_below<margin_below<typename Control::allocator>>(limit)) [[unlikely]] {
+        generator_ran_off(self, stack_position());
+      }
     }
     yield.finish();
   }

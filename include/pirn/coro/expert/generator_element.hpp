@@ -42,7 +42,8 @@ struct own_stack {};
 /// The driver of generator<T, frame<N>>: N bytes inside the object. They have no guard, so N must suffice for the body
 /// and all its callees. The generator uses some 300 bytes of them, and without optimization frames take kilobytes. An
 /// unwind takes 5 KB more, the first time in a process; so less than 8192 is for a body that always runs to its end. A
-/// body that has overflowed is reported at the next resume, if the overwritten memory lets the program come so far.
+/// body that has overflowed ends the program at its next yield, at its end or when the generator is destroyed, with a
+/// message that names the body, if the overwritten memory lets the program come so far.
 template <std::size_t N>
 struct frame {};
 

@@ -22,8 +22,7 @@
 // The producer's tests, for blocks of bodies and for a tagged resumer, stand beside the switch. As branches out of it
 // (an asm goto whose cold code returned to the hot path without the compiler's knowledge) they were wrong: to the
 // compiler the cold path ends in a call that may throw, so it keeps the values that handlers need in places of the
-// frame where the hot path has something else. Cold code that sets the peer aside in memory (generator_core.hpp) saves
-// more.
+// frame where the hot path has something else. A plain loop has no more instructions without them.
 //
 // Nor is the resume label one of the compiler's, the target of an asm goto, so that a loop could begin there and need
 // no jump back to its begin. Clang up to 22 takes such a target for code that is never reached: it keeps the variables
