@@ -95,6 +95,15 @@ void coroutine_runner::schedule(coroutine_agent& who) noexcept {
 
 void coroutine_runner::wake_idle() noexcept { static_cast<void>(idle_.notify_one()); }
 
+bool coroutine_runner::refill_budget() noexcept {
+  if (home_.queue.has_ready() || home_.budget.left() == 0) {
+    return false;
+  }
+  static_cast<void>(home_.consume_budget());
+  budget_ = coroutine_budget;
+  return true;
+}
+
 std::coroutine_handle<> coroutine_runner::yield_slow(coroutine_agent& from) noexcept {
   const unsigned passed = from.passed;
   from.leave();

@@ -269,6 +269,31 @@ TEST(task, a_value_whose_move_throws_is_not_lost) {
   });
 }
 
+TEST(task, whose_send_or_receive_waits_learns_that_the_channel_is_closed) {
+  rig r(1);
+  r.rt.run([] {
+    channel<std::unique_ptr<int>> values(0);
+    const auto sends = [&]() -> task<> {
+      auto value = std::make_unique<int>(7);
+      const auto sent = co_await co::send(values, std::move(value));
+      EXPECT_TRUE(!sent && sent.error() == wait_error::closed);
+      EXPECT_NE(value, nullptr) << "it is untouched";
+    };
+    channel<int> numbers(1);
+    const auto receives = [&]() -> task<> {
+      const auto received = co_await co::receive(numbers);
+      EXPECT_TRUE(!received && received.error() == wait_error::closed);
+    };
+    pirn::scope s;
+    s.spawn([&] { await(sends()); });
+    s.spawn([&] { await(receives()); });
+    pirn::this_fiber::yield();
+    values.close();
+    numbers.close();
+    s.join();
+  });
+}
+
 TEST(task, a_stop_or_deadline_of_its_fiber_ends_its_waits) {
   rig r(2);
   r.rt.run([] {

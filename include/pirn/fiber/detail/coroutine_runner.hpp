@@ -159,10 +159,13 @@ class coroutine_runner {
   [[nodiscard]] bool all_held_up() const noexcept;
   /// Whether the running fiber is in `switching_`.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool switches_here() const noexcept { return home_.queue.running() == switching_; }
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool may_switch(unsigned passed) const noexcept {
-    return ready_.first != nullptr && budget_ != 0 && switches_here() &&
-           (!transfers_are_calls || passed + 1 < max_calls);
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool may_switch(unsigned passed) noexcept {
+    return ready_.first != nullptr && switches_here() && (!transfers_are_calls || passed + 1 < max_calls) &&
+           (budget_ != 0 || refill_budget());
   }
+  /// Spares the way back to the fiber where that would only yield to itself. False if another fiber is ready, or a tick
+  /// is due.
+  [[nodiscard]] PIRN_NOINLINE bool refill_budget() noexcept;
   PIRN_ALWAYS_INLINE std::coroutine_handle<> count_switch(coroutine_agent& to, unsigned passed) noexcept {
     --budget_;
     if constexpr (transfers_are_calls) {
