@@ -47,6 +47,7 @@ WORKLOADS = {
     "tree-walk": "one element of a tree of a million nodes, in order; or one pair of leaves of two trees that are compared",
     "coro-spawn": "one coroutine without a scheduler created, run to its end and destroyed",
     "frames": "one coroutine that another one awaits, of chains that end without a wait: its frame made and destroyed",
+    "locals": "one of the caller's own variables found and changed: of a coroutine, a fiber or a thread",
     "write_fully": "one 800-byte step of 10 senders of 100 MB each, with a wait for readiness before it",
     "callbacks": "requests per second of a key-value store in memory whose pages come from a simulated storage",
     "ring": "operations per second, one message passed on, in cycles of N coroutines that send messages around; N*R*M in all",

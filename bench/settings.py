@@ -97,6 +97,11 @@ def callbacks(scale: str) -> list[Setting]:
     return [Setting({}), *(Setting({"STACK": size}, only=("pirn-new", "ucontext-new")) for size in sizes)]
 
 
+def variables(scale: str) -> list[Setting]:
+    """Returns settings of the variables that a coroutine has."""
+    return [Setting({"VARIABLES": number}) for number in (1, 64)]
+
+
 def threadring(scale: str) -> list[Setting]:
     """Returns settings of processes in the ring; 503 is the classic number, and for the largest number pirn's fibers
     take 4 GB."""
@@ -214,7 +219,7 @@ def file(scale: str) -> list[Setting]:
 
 SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "udp": udp, "store": http_hello, "idle-connections": idle_connections, "file": file,
           "yield": configured, "spawn": configured,
-          "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "callbacks": callbacks, "chan": chan, "mutex": workers, "threads": workers,
+          "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "callbacks": callbacks, "locals": variables, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
           "wake-latency": two_workers, "trim": trim, "fib40": fib40, "skynet": forks(),
           "nqueens": forks("QUEENS", 9, 12), "matmul": forks("MATRIX", 256, 1024), "aco": aco, "memory": memory}

@@ -224,5 +224,5 @@ OURS = {
     "chan": "messages of Go and tokio", "timers": "sleeps of a server",
     "idle": "a runtime at rest must not burn a core", "trim": "what a peak leaves behind", "fib40": "fork-join without allocation",
     "skynet": "fork-join over a tree", "nqueens": "fork-join with unequal parts", "matmul": "fork-join over memory",
-    "explore": "the speed of the explorer", "memory": "bytes of every kind of unit", "clock": "the cost of an empty loop",
+    "explore": "the speed of the explorer", "memory": "bytes of every kind of unit", "locals": "variables of a coroutine are found by its code", "clock": "the cost of an empty loop",
 }
