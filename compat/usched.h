@@ -30,6 +30,8 @@ struct usched {
      ustack_init. Or it is one of s_alloc's of more than 4 KiB, and the last four times that its thread blocked, less
      than a quarter of it was needed; by then s_alloc has returned a smaller one. */
   void (*s_free)(struct usched*, void*, int);
+  /* NULL, or returns whether the running thread is to block now. Called as usched_preempt says, on its stack. */
+  int (*s_preempt)(struct usched*, struct ustack*);
 };
 
 /* A thread: may be a part of a user's structure. It must not move until it has ended. */
@@ -62,7 +64,26 @@ void usched_abort(void);
 /* Returns the running thread. Ends the program with a message if none runs. */
 struct ustack* ustack_self(void);
 
+/* Marks a function as one in which a thread may be preempted. It must not be called by code that holds a lock or is not
+   reentrant, such as a comparison function that malloc's caller passes on. What it calls is not marked with it. */
+#define USCHED_PREEMPTIBLE __attribute__((__section__("usched_preemptible"), __noinline__))
+/* Begins to preempt the threads of the calling OS thread, after each `us` microseconds of its CPU time; 0 ends that,
+   and must before the OS thread ends. The handler of `sig`, which is replaced, asks the dispatcher's s_preempt about
+   the running thread, and blocks it as ustack_block does, if the innermost function that was interrupted is marked.
+   Elsewhere, in malloc or in s_next for instance, another thread must not run: there the question waits for
+   usched_preemption_point, or for the next signal. A thread that is preempted has the kernel's signal frame in its
+   buffer, up to 4 KiB. Returns 0, or a negative error: -ENOTSUP under sanitizers and on other processors than x86 and
+   AArch64, or what sigaction and timer_create refuse. */
+#define usched_preempt(sig, us) usched_preempt_in((sig), (us), __start_usched_preemptible, __stop_usched_preemptible)
+int usched_preempt_in(int sig, long us, const char* begin, const char* end);
+/* Asks s_preempt, and blocks the running thread if it says so, if a signal came where the thread could not be
+ * preempted. */
+void usched_preemption_point(void);
+
 #pragma GCC visibility pop
+/* The section's bounds, which the linker defines where a function is marked. */
+extern const char __start_usched_preemptible[] __attribute__((__weak__, __visibility__("hidden")));
+extern const char __stop_usched_preemptible[] __attribute__((__weak__, __visibility__("hidden")));
 #ifdef __cplusplus
 }
 #endif

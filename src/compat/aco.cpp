@@ -106,7 +106,7 @@ PIRN_NOINLINE void** switch_any(aco_t* from, aco_t* to) noexcept {
   void** const left = enter<env>(state_of(from), state_of(to));
   if (watched()) {
     sanitizer_state_of(from).arrive();
-    // No coroutine runs on the stack of one that has yielded. A pointer into it would find the frames of another one
+    // No code runs on the stack of a coroutine that has yielded. A pointer into it would find the frames of another one
     // as soon as that is resumed; a coroutine that is alone there is never moved.
     auto* const back = reinterpret_cast<aco_t*>(left);
     if (left != here.main && back->main_co == from && back->share_stack->owner == back &&

@@ -20,6 +20,7 @@
 
 #include <unwind.h>
 
+#include "compat/usched_preempt.hpp"
 #include "compat/usched_run_all.hpp"
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/call_sites.hpp"
@@ -461,3 +462,8 @@ void usched_abort() { ustack_abort(); }
 ustack* ustack_self() { return &running("ustack_self was called outside of a thread"); }
 
 }  // extern "C"
+
+ustack* pirn_usched::thread_at(const void* sp) noexcept {
+  const turn now = current();
+  return now.end != nullptr && sp < now.end ? now.thread() : nullptr;
+}

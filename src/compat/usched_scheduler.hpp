@@ -149,7 +149,7 @@ class scheduler {
 
  private:
   struct native {
-    usched dispatcher{nullptr, nullptr, &next, &allocate, &free};  // first: s_next gets its address
+    usched dispatcher{nullptr, nullptr, &next, &allocate, &free, nullptr};  // first: s_next gets its address
     thread* ready = nullptr;
     int waiting = 0;  // threads that wait
     // Written by other native threads, under the lock; so are the fields above where they may wake its threads.

@@ -4,6 +4,8 @@
 compat_test(compat_usched_api usched_api.c shared)
 compat_test(compat_usched_api_static usched_api.c static)
 compat_test(compat_usched_api_cxx usched_api.c shared CXX)
+compat_test(compat_usched_preempt usched_preempt.c shared)
+compat_test(compat_usched_preempt_static usched_preempt.c static)
 
 if(NOT PIRN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT CMAKE_CXX_FLAGS MATCHES "libc\\+\\+")
   find_package(Python3 COMPONENTS Interpreter REQUIRED)
