@@ -82,8 +82,10 @@ void usched_preemption_point(void);
 
 #pragma GCC visibility pop
 /* The section's bounds, which the linker defines where a function is marked. */
+/* NOLINTBEGIN(bugprone-dynamic-static-initializers): they are declarations */
 extern const char __start_usched_preemptible[] __attribute__((__weak__, __visibility__("hidden")));
 extern const char __stop_usched_preemptible[] __attribute__((__weak__, __visibility__("hidden")));
+/* NOLINTEND(bugprone-dynamic-static-initializers) */
 #ifdef __cplusplus
 }
 #endif

@@ -388,7 +388,7 @@ TEST(time_slice, ends_only_when_it_is_over) {
     compute_with_points_until([&] { return clock::now() - began > 400ms; });
     const auto passed = clock::now() - began;
     EXPECT_GE(turns, 1);
-    EXPECT_LE(turns, passed / 25ms + 1);  // one and a half slices each
+    EXPECT_LE(turns, passed / 30ms + 1);  // one and a half slices each
     done = true;
     other.join();
   });
