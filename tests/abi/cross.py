@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Builds the layers without a scheduler for other instruction sets and runs their tests in an emulator.
+"""Builds pirn for other instruction sets and runs the tests of its layers in an emulator.
 
     cross.py                      everything, on all four sets
     cross.py --target riscv64     on one: aarch64, i386, riscv64, ppc64le
-    cross.py --part conformance   the conformance program in all its builds (or: unit, compat, c_api)
+    cross.py --part conformance   the conformance program in all its builds (or: unit, compat, c_api, fiber)
     cross.py --only REGEX         the unit tests and builds whose names match
     cross.py --list               prints what would run
 
 The conformance program is built with gcc and clang at several levels and options. The unit tests of context, stack and
 coro are found by their names. So are the programs of compat/aco.h, which are C, on the instruction sets with that
-header. The C API's program is C too. i386 runs without an emulator where the kernel allows. Missing tools are named,
-and their part is skipped.
+header. The C API's program is C too. i386 runs without an emulator where the kernel allows. Some tests of fiber and
+sync are built with gcc at -O2; not for i386, where fibers do not run. Missing tools are named, and their part is skipped.
 """
 
 import argparse
@@ -34,6 +34,7 @@ COMMON = ["-std=c++20", "-fasynchronous-unwind-tables", "-fno-plt", "-pthread", 
 QUIET = {"gcc": [], "clang": ["-Wno-unused-command-line-argument"]}
 MOST_FAILURES_SHOWN = 5
 SKIPPED = 77
+PARTS = ["conformance", "unit", "compat", "c_api", "fiber"]
 # The layers whose tests run here; their sources, and those of detail, are linked to the tests.
 LAYERS = ["context", "stack", "coro"]
 # Tests of the host's compilers and sanitizers.
@@ -41,6 +42,14 @@ HOST_ONLY = re.compile(r"sanitizer_test|_slow_test")
 # qemu-user accepts guard pages and sets none, and a 32-bit address space has no room for the reservations of the tests
 # of the pool and of its limits.
 NEEDS_GUARDS = re.compile(r"guarded_pool|overflow|stack_stack")
+# The tests of fibers that run here, and the sources that they are linked to. Tests of engines, of signals to all threads and
+# of processes are left out.
+FIBER_TESTS = {
+    "fiber": ["body_blocks", "coroutine_in_fiber", "exceptions", "fiber", "fork_join", "join", "migration", "scope", "stealing",
+              "stop", "this_fiber", "timer", "trim", "unwind_in_fiber", "yield_in_first_half"],
+    "sync": ["channel", "future", "mutex", "select", "task"],
+}
+FIBER_SOURCES = ["detail", "stack", "coro/c_api", "fiber", "sync", "sync/biased_mutex"]
 
 
 class Target:
@@ -134,6 +143,10 @@ def builds_of(name):
     return chosen
 
 
+def runs_fibers(name, kind):
+    return name != "i386" and kind == "gcc"
+
+
 class Failure(Exception):
     pass
 
@@ -160,7 +173,8 @@ class Workshop:
         self.folder.mkdir()
 
     def compile(self, flags, sources, output, *, link=True, warn=True):
-        command = [*self.target.compiler(self.kind), *COMMON, *self.target.options[self.kind],
+        launcher = [] if link else os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "").split()
+        command = [*launcher, *self.target.compiler(self.kind), *COMMON, *self.target.options[self.kind],
                    *(WARNINGS if warn else ["-w"]), *QUIET[self.kind], *flags, *sources,
                    *(() if link else ("-c",)), "-o", output]
         if link:
@@ -199,6 +213,34 @@ class Workshop:
         call(self.target.command(program), timeout=900)
         program.unlink()
 
+    def prepare_fibers(self, pool, level):
+        """Makes a library of GoogleTest and all layers up to sync."""
+        self.fiber_flags = [level, "-std=c++23", "-fstack-clash-protection", f"-I{ROOT}/src", f"-I{ROOT}/tests", "-isystem",
+                            str(GOOGLETEST / "include")]
+        jobs = [(GOOGLETEST / "src" / name, ["-O1", *self.fiber_flags[1:], f"-I{GOOGLETEST}"], False)
+                for name in ("gtest-all.cc", "gtest_main.cc")]
+        for layer in FIBER_SOURCES:
+            flags = [*self.fiber_flags, *(FOR_C if layer == "coro/c_api" else [])]
+            jobs += [(source, flags, True) for source in sorted((ROOT / "src" / layer).glob("*.cpp"))]
+        objects = [self.program(f"fibers-{source.parent.name}-{source.stem}.o") for source, _, _ in jobs]
+        for made in [pool.submit(self.compile, flags, [source], output, link=False, warn=warn)
+                     for (source, flags, warn), output in zip(jobs, objects)]:
+            made.result()
+        self.library = self.program("libpirn.a")
+        call(["ar", "rcs", self.library, *objects])
+        for each in objects:
+            each.unlink()
+
+    def fiber(self, source):
+        program = self.program(f"{source.parent.name}_{source.stem}")
+        output = program.with_suffix(".o")
+        self.compile(self.fiber_flags, [source], output, link=False, warn=False)
+        self.compile(["-Wl,--whole-archive", self.library, "-Wl,--no-whole-archive"], [output], program)
+        # Death tests start the program anew, which only this script can.
+        call([*self.target.command(program), "--gtest_filter=-*death*"], timeout=1800)
+        program.unlink()
+        output.unlink()
+
     def prepare_compat(self):
         """Builds the library for C programs, which are linked without a C++ runtime."""
         self.compat_object = self.program("compat_aco.o")
@@ -230,6 +272,10 @@ def unit_tests():
             if not HOST_ONLY.search(path.name) and not NEEDS_GUARDS.search(f"{path.parent.name}_{path.name}")]
 
 
+def fiber_tests():
+    return [ROOT / "tests" / layer / f"{name}_test.cpp" for layer, names in FIBER_TESTS.items() for name in names]
+
+
 def compat_programs(name):
     return sorted((ROOT / "tests" / "compat").glob("aco_*.c")) if name in ("aarch64", "i386") else []
 
@@ -239,13 +285,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", choices=list(TARGETS), default=[])
     parser.add_argument("--compiler", action="append", choices=["gcc", "clang"], default=[])
-    parser.add_argument("--part", action="append", choices=["conformance", "unit", "compat", "c_api"], default=[])
+    parser.add_argument("--part", action="append", choices=PARTS, default=[])
     parser.add_argument("--only", metavar="REGEX", default="")
     parser.add_argument("--level", action="append", default=[], help="of the unit tests; -O0 and -O2 without")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     options = parser.parse_args()
-    parts = options.part or ["conformance", "unit", "compat", "c_api"]
+    parts = options.part or PARTS
     levels = options.level or ["-O0", "-O2"]
     started, outcomes, absent = time.monotonic(), {"ok": 0, "FAILED": 0}, set()
 
@@ -305,6 +351,19 @@ def main():
                         continue
                     for source in unit_tests():
                         run(f"{source.parent.name}_{source.stem} {level}", shop.unit, source, level)
+                    finish(running)
+                if "fiber" in parts and runs_fibers(name, kind):
+                    running, tests = [], [each for each in fiber_tests()
+                                          if re.search(options.only, f"{name} {kind} {each.parent.name}_{each.stem}")]
+                    try:
+                        if tests and not options.list:
+                            shop.prepare_fibers(pool, "-O2")
+                    except Failure as failure:
+                        outcomes["FAILED"] += 1
+                        print(f"FAILED {name} {kind} sources of fibers\n{failure}\n", flush=True)
+                        continue
+                    for source in tests:
+                        run(f"{source.parent.name}_{source.stem}", shop.fiber, source)
                     finish(running)
     for tool in sorted(absent):
         print(f"skipped: what needs {tool}, which is not installed")
