@@ -86,12 +86,12 @@ fiber_control* launch_small(F&& body, const spawn_options& options, std::error_c
 }  // namespace detail
 
 /// As `try_spawn`, but on a small stack without a guard: of `stack_size` bytes, 1 KiB to 32,704 bytes, or 2 KiB. A wait
-/// takes some 400 bytes of it, a call of printf several thousand; `this_fiber::on_worker_stack` makes such calls
+/// takes 300 to 500 bytes of it, a call of printf several thousand; `this_fiber::on_worker_stack` makes such calls
 /// elsewhere, and an exception needs some 5 KiB. At each suspension and at its end the fiber is checked: if it has left
 /// its stack, the process ends with a message. Signal handlers need SA_ONSTACK; programs are linked with -z now, since
 /// the loader binds a function at its first call on the caller's stack. The fiber stays on its worker: if `options`
 /// asks for `migratable`, `any_worker` or another size, the error is invalid_argument. Each suspension takes the slow
-/// path, some 5 ns more. O(1).
+/// path, some 18 ns more. O(1).
 template <class F>
 [[nodiscard]] std::expected<fiber, std::error_code> try_spawn_small(F&& body, const spawn_options& options) {
   std::error_code error;
