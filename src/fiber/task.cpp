@@ -88,7 +88,7 @@ void spawned_root::end(task_root& self) noexcept {
   home.count(home.ended);
 }
 
-void scoped_root::begin() noexcept {
+void scoped_root::begin_in_scope() noexcept {
   owner.children_.add();
   attach(owner.stops_, [](stop_link& link) noexcept -> stop_list* {
     static_cast<scoped_root&>(link).stop(link.why());
@@ -114,7 +114,7 @@ void scoped_root::end(task_root& self) noexcept {
 void spawn_in(scope& owner, std::coroutine_handle<> frame, task_promise_base& promise) {
   auto* const root = new scoped_root(worker_for_tasks(), frame, promise, owner);
   promise.join_chain(*root, nullptr);
-  root->begin();
+  root->begin_in_scope();
 }
 
 }  // namespace detail

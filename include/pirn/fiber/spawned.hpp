@@ -48,7 +48,7 @@ struct spawned_root : task_root {
 struct scoped_root final : spawned_root, stop_link {
   scoped_root(worker& home, std::coroutine_handle<> first, task_promise_base& of, scope& by)
       : spawned_root(home, first, of, &end), owner(by) {}
-  void begin() noexcept;
+  void begin_in_scope() noexcept;
   static void end(task_root& self) noexcept;
 
   scope& owner;
