@@ -140,6 +140,30 @@ TEST(coroutine_local_test, a_destructor_makes_variables_that_end_too) {
   EXPECT_EQ(owned.use_count(), 1);
 }
 
+TEST(coroutine_local_test, a_destructor_does_not_find_what_is_already_destroyed) {
+  static const pirn::coroutine_local<int> newer;
+  struct older {
+    pirn::detail::coroutine_locals* in = nullptr;
+    bool* found = nullptr;
+    older() = default;
+    older(const older&) = default;
+    ~older() {
+      if (in != nullptr) {
+        *found = newer.find(*in) != nullptr;
+      }
+    }
+  };
+  const pirn::coroutine_local<older> variable;
+  bool found = true;
+  coroutine<void()> one([&](auto& yield) {
+    variable.get(yield).found = &found;
+    variable.get(yield).in = &yield;
+    newer.get(yield) = 1;
+  });
+  one.resume();
+  EXPECT_FALSE(found);
+}
+
 TEST(coroutine_local_test, a_variable_may_end_before_its_values) {
   auto variable = std::make_unique<pirn::coroutine_local<std::shared_ptr<int>>>();
   const auto owned = std::make_shared<int>(1);
