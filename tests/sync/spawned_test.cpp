@@ -12,7 +12,6 @@
 namespace {
 
 using namespace pirn_test;
-using pirn::channel;
 using pirn::spawned;
 using pirn::task;
 using pirn::wait_error;
@@ -126,6 +125,7 @@ std::string reported;
 
 TEST(spawned, tells_the_handler_of_an_exception_that_is_not_joined) {
   const auto before = pirn::set_unhandled_exception_handler(
+      // NOLINTNEXTLINE(performance-unnecessary-value-param): the type of a handler
       [](std::uint64_t, std::string_view name, std::exception_ptr) noexcept { reported += name; });
   {
     rig r(1);
