@@ -107,27 +107,30 @@ inline constexpr std::size_t image_line = 64;
 /// Exchanges a line, in pieces of 16 bytes.
 struct line_of_16 {
   static PIRN_ALWAYS_INLINE void exchange(char* stack, char* out, const char* in) noexcept {
-    using piece = piece_of<16>::type;
-    auto* const here = reinterpret_cast<piece*>(stack);
-    auto* const old = reinterpret_cast<piece*>(out);
-    const auto* const next = reinterpret_cast<const piece*>(in);
-    const piece a = here[0];
-    const piece b = here[1];
-    const piece c = here[2];
-    const piece d = here[3];
-    if (any((a ^ old[0]) | (b ^ old[1]) | (c ^ old[2]) | (d ^ old[3]))) {
-      old[0] = a;
-      old[1] = b;
-      old[2] = c;
-      old[3] = d;
+    using piece = std::size_t __attribute__((vector_size(16)));
+    struct __attribute__((packed, may_alias)) anywhere {  // as below
+      piece value;
+    };
+    auto* const here = reinterpret_cast<anywhere*>(stack);
+    auto* const old = reinterpret_cast<anywhere*>(out);
+    const auto* const next = reinterpret_cast<const anywhere*>(in);
+    const piece a = here[0].value;
+    const piece b = here[1].value;
+    const piece c = here[2].value;
+    const piece d = here[3].value;
+    if (any((a ^ old[0].value) | (b ^ old[1].value) | (c ^ old[2].value) | (d ^ old[3].value))) {
+      old[0].value = a;
+      old[1].value = b;
+      old[2].value = c;
+      old[3].value = d;
     }
     for (std::size_t i = 0; i < 4; ++i) {
-      here[i] = next[i];
+      here[i].value = next[i].value;
     }
   }
 
  private:
-  static PIRN_ALWAYS_INLINE bool any(piece_of<16>::type bits) noexcept {
+  static PIRN_ALWAYS_INLINE bool any(std::size_t __attribute__((vector_size(16))) bits) noexcept {
 #if defined(__SSE2__)
     typedef char bytes __attribute__((vector_size(16)));
     return __builtin_ia32_pmovmskb128(reinterpret_cast<bytes>(bits) == bytes{}) != 0xffff;
@@ -165,22 +168,26 @@ inline PIRN_NOINLINE void exchange_lines(char* stack, char* out, const char* in,
 __attribute__((target("avx2"))) inline PIRN_NOINLINE void exchange_lines_avx2(char* stack, char* out, const char* in,
                                                                               std::size_t size,
                                                                               const char* ahead) noexcept {
-  typedef long long piece __attribute__((vector_size(32), aligned(sizeof(std::size_t)), may_alias));
+  typedef long long piece __attribute__((vector_size(32)));
+  // A member of a packed structure: gcc takes a vector type of a smaller alignment for an aligned one in expressions.
+  struct __attribute__((packed, may_alias)) anywhere {
+    piece value;
+  };
   const std::size_t rest = size % image_line;
   for (const char* const end = in + (size - rest); in != end;) {
     __builtin_prefetch(ahead);
-    auto* const here = reinterpret_cast<piece*>(stack);
-    auto* const old = reinterpret_cast<piece*>(out);
-    const auto* const next = reinterpret_cast<const piece*>(in);
-    const piece a = here[0];
-    const piece b = here[1];
-    const piece different = (a ^ old[0]) | (b ^ old[1]);
+    auto* const here = reinterpret_cast<anywhere*>(stack);
+    auto* const old = reinterpret_cast<anywhere*>(out);
+    const auto* const next = reinterpret_cast<const anywhere*>(in);
+    const piece a = here[0].value;
+    const piece b = here[1].value;
+    const piece different = (a ^ old[0].value) | (b ^ old[1].value);
     if (__builtin_ia32_ptestz256(different, different) == 0) {
-      old[0] = a;
-      old[1] = b;
+      old[0].value = a;
+      old[1].value = b;
     }
-    here[0] = next[0];
-    here[1] = next[1];
+    here[0].value = next[0].value;
+    here[1].value = next[1].value;
     stack += image_line;
     out += image_line;
     in += image_line;
