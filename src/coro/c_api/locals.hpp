@@ -71,8 +71,8 @@ class locals {
     for (std::size_t left = size_; left != 0;) {
       void* const value = values_[--left];
       values_[left] = nullptr;
-      if (const value_end end = local_keys::end_of(left); value != nullptr && end != nullptr) {
-        end(value);
+      if (const value_end run = local_keys::end_of(left); value != nullptr && run != nullptr) {
+        run(value);
         left = size_;  // it may have set others
       }
     }

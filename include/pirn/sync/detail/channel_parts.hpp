@@ -26,14 +26,14 @@ inline constexpr bool fits_word = std::is_trivially_copyable_v<T> && sizeof(T) <
 /// Returns a word with the bytes of a value, and the value whose bytes are in a word.
 template <class T>
 PIRN_ALWAYS_INLINE std::uintptr_t to_word(const T& value) noexcept {
-  std::uintptr_t word = 0;
-  __builtin_memcpy(&word, std::addressof(value), sizeof(T));
-  return word;
+  std::uintptr_t bytes = 0;
+  __builtin_memcpy(&bytes, std::addressof(value), sizeof(T));
+  return bytes;
 }
 template <class T>
-PIRN_ALWAYS_INLINE T of_word(std::uintptr_t word) noexcept {
+PIRN_ALWAYS_INLINE T of_word(std::uintptr_t from) noexcept {
   alignas(T) std::byte bytes[sizeof(T)];
-  __builtin_memcpy(bytes, &word, sizeof(T));
+  __builtin_memcpy(bytes, &from, sizeof(T));
   return std::move(*std::launder(reinterpret_cast<T*>(bytes)));
 }
 
