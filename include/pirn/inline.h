@@ -69,6 +69,8 @@
 #define PIRN_SWITCH_IN_C static inline __attribute__((always_inline, unused, no_instrument_function))
 #endif
 
+#define PIRN_NORETURN_IN_C __attribute__((noreturn))
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -76,9 +78,9 @@ extern "C" {
 /** A suspended function: where it continues, and its stack and frame pointers. Filled by pirn_context_prepare or by
  * pirn_switch; resuming it once consumes it. */
 typedef struct pirn_context {
-  void* pc;
-  void* sp;
-  void* fp;
+  void* pc; /**< where it continues */
+  void* sp; /**< its stack pointer there */
+  void* fp; /**< its frame pointer there */
 } pirn_context;
 
 /** A function that a context begins with: gets the two words of its first resumer, and must not return, which traps. */
@@ -117,8 +119,7 @@ PIRN_SWITCH_IN_C void pirn_switch(pirn_context* from, const pirn_context* to, ui
 
 /** The last switch of a context: as pirn_switch, but the caller never runs again, and its stack is free as soon as `to`
  * runs. */
-__attribute__((noreturn)) PIRN_SWITCH_IN_C void pirn_switch_last(const pirn_context* to, uintptr_t first,
-                                                                 uintptr_t second) {
+PIRN_NORETURN_IN_C PIRN_SWITCH_IN_C void pirn_switch_last(const pirn_context* to, uintptr_t first, uintptr_t second) {
   pirn_context abandoned;
   pirn_switch(&abandoned, to, &first, &second);
   __builtin_unreachable();

@@ -30,9 +30,11 @@ class task;
 template <class T>
 class spawned;
 namespace co {
+/// \cond declared again in spawned.hpp, with what they do
 template <class T>
 spawned<T> spawn(task<T> what);
 void spawn(scope& owner, task<void> what);
+/// \endcond
 }  // namespace co
 
 namespace detail {

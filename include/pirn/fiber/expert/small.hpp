@@ -16,8 +16,9 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 /// The stack of `spawn_small` unless `stack_size` says otherwise, in bytes.
 inline constexpr std::size_t default_small_stack_size = 2048;
-/// The least and the greatest `stack_size` of `spawn_small`, in bytes.
+/// The least `stack_size` of `spawn_small`, in bytes.
 inline constexpr std::size_t min_small_stack_size = 1024;
+/// The greatest one.
 inline constexpr std::size_t max_small_stack_size = small_stacks::max_size - small_stacks::band;
 
 namespace detail {
@@ -101,6 +102,7 @@ template <class F>
   return std::unexpected(error);
 }
 
+/// The same with default options.
 template <class F>
 [[nodiscard]] std::expected<fiber, std::error_code> try_spawn_small(F&& body) {
   return try_spawn_small(std::forward<F>(body), spawn_options{});

@@ -22,7 +22,7 @@ struct wait_policy {
   /// With `switch_over`, a call that wakes a waiter is a suspension point. Of several woken at once, the first one is
   /// switched to. Within a condition variable's `wait`, the unlock of such a mutex does not suspend.
   wake_policy wake = wake_policy::enqueue;
-  wait_order order = wait_order::fifo;
+  wait_order order = wait_order::fifo;  ///< of several waiters
 };
 
 PIRN_ABI_NAMESPACE_END
