@@ -25,19 +25,19 @@ struct place_of_signal {
 };
 #if defined(__x86_64__)
 #define PIRN_USCHED_PREEMPTS 1
-place_of_signal place_in(const ucontext_t& at) noexcept {
+[[maybe_unused]] place_of_signal place_in(const ucontext_t& at) noexcept {
   return {reinterpret_cast<const char*>(at.uc_mcontext.gregs[REG_RIP]),
           reinterpret_cast<const void*>(at.uc_mcontext.gregs[REG_RSP])};
 }
 #elif defined(__i386__)
 #define PIRN_USCHED_PREEMPTS 1
-place_of_signal place_in(const ucontext_t& at) noexcept {
+[[maybe_unused]] place_of_signal place_in(const ucontext_t& at) noexcept {
   return {reinterpret_cast<const char*>(at.uc_mcontext.gregs[REG_EIP]),
           reinterpret_cast<const void*>(at.uc_mcontext.gregs[REG_ESP])};
 }
 #elif defined(__aarch64__)
 #define PIRN_USCHED_PREEMPTS 1
-place_of_signal place_in(const ucontext_t& at) noexcept {
+[[maybe_unused]] place_of_signal place_in(const ucontext_t& at) noexcept {
   return {reinterpret_cast<const char*>(at.uc_mcontext.pc), reinterpret_cast<const void*>(at.uc_mcontext.sp)};
 }
 #endif

@@ -73,13 +73,13 @@ class channel_call {
     mine.takes_word = true;
     waiter_place node;
     list_entry<typename Domain::lock> entry{answers.receivers_, answers.lock_, node, &mine};
-    std::uintptr_t word = to_word(value);
+    std::uintptr_t carried = to_word(value);
     bool switched = false;
     taker.word_given = true;
     const wake_reason reason =
-        suspend(calling_way{here, next, &word, &switched}, *running_fiber(here), wait_kind::stoppable, options, entry);
+        suspend(calling_way{here, next, &carried, &switched}, *running_fiber(here), wait_kind::stoppable, options, entry);
     if (mine.word_given) [[likely]] {
-      return received(std::in_place, of_word<U>(word));
+      return received(std::in_place, of_word<U>(carried));
     }
     if (!switched) {  // a stop has refused the wait
       taker.word_given = false;
