@@ -40,16 +40,19 @@ template <class F>
 /// Yields in each frame of a recursion, or only after it has returned.
 template <class Yield>
 [[gnu::noinline]] int recurse(Yield& yield, int depth, bool yields) {
-  int local = depth;
+  int local[8];  // written whole: a compiler that inlines some levels leaves few words of small frames unwritten
+  for (int& each : local) {
+    each = depth;
+  }
   asm volatile("" : "+m"(local));
   if (depth > 0) {
-    local += recurse(yield, depth - 1, yields);
+    local[0] += recurse(yield, depth - 1, yields);
   }
   if (yields) {
-    yield(local);
+    yield(local[0]);
   }
   asm volatile("" : "+m"(local));
-  return local;
+  return local[0];
 }
 #endif
 

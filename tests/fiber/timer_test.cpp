@@ -210,7 +210,8 @@ TEST(timer_queue, a_thousand_due_at_once_do_not_hold_the_others_up) {
       pirn::this_fiber::yield();
       most = std::max(most, woken - before);
     }
-    EXPECT_LE(most, 4 * static_cast<int>(timer_queue::at_a_tick));
+    // Where turns are long, each is a tick that fires as many, before the fibers of the last one have run.
+    EXPECT_LE(most, 4 * slowdown * static_cast<int>(timer_queue::at_a_tick));
     join_all(all);
   });
 }
