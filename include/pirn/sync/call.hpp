@@ -76,8 +76,8 @@ class channel_call {
     std::uintptr_t carried = to_word(value);
     bool switched = false;
     taker.word_given = true;
-    const wake_reason reason =
-        suspend(calling_way{here, next, &carried, &switched}, *running_fiber(here), wait_kind::stoppable, options, entry);
+    const wake_reason reason = suspend(calling_way{here, next, &carried, &switched}, *running_fiber(here),
+                                       wait_kind::stoppable, options, entry);
     if (mine.word_given) [[likely]] {
       return received(std::in_place, of_word<U>(carried));
     }

@@ -102,7 +102,7 @@ template <class F>
   return std::unexpected(error);
 }
 
-/// The same with default options.
+/// As the other `try_spawn_small`, with default options.
 template <class F>
 [[nodiscard]] std::expected<fiber, std::error_code> try_spawn_small(F&& body) {
   return try_spawn_small(std::forward<F>(body), spawn_options{});
