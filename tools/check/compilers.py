@@ -45,8 +45,9 @@ def headers(tree: Tree) -> list[str]:
     return tree.run_each(commands)
 
 
-# The files of ours that a header may pull in: who includes a lock does not want a scheduler.
-MAX_PULLED = {"pirn/sync/mutex.hpp": 10, "pirn/sync/semaphore.hpp": 10, "pirn/sync/event.hpp": 10, "pirn/sync/channel.hpp": 56}
+# The files of ours that a header may pull in: who includes a lock does not want a scheduler. Its policy for waiters and the
+# word of the thread, in assembly, are two of them.
+MAX_PULLED = {"pirn/sync/mutex.hpp": 12, "pirn/sync/semaphore.hpp": 11, "pirn/sync/event.hpp": 11, "pirn/sync/channel.hpp": 59}
 
 
 def weight(tree: Tree) -> list[str]:
