@@ -39,9 +39,10 @@ struct small_stacks {
   }
   /// Whether no code has written into the band of `value`.
   [[nodiscard]] static bool band_is_whole(const stack& value) noexcept {
+    constexpr std::size_t words = band / sizeof(std::uintptr_t);
     const auto* const end = reinterpret_cast<const std::uintptr_t*>(end_of_band(value));
     std::uintptr_t changed = 0;
-    for (const auto* each = end - band / sizeof *end; each != end; ++each) {
+    for (const auto* each = end - words; each != end; ++each) {
       changed |= *each ^ canary_at(each);
     }
     return changed == 0;
