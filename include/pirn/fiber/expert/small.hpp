@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "pirn/fiber/detail/launch_on_small_stack.hpp"
 #include "pirn/fiber/expert/on_worker_stack.hpp"  // IWYU pragma: export
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/stack/expert/small_stacks.hpp"
@@ -60,26 +61,7 @@ fiber_control* launch_small(F&& body, const spawn_options& options, std::error_c
       error = make_error_code(stack_error::out_of_memory);
       return nullptr;
     }
-    f->attach_small_stack(found.value);
-    if (!options.name.empty()) {
-      f->set_name(options.name);
-    }
-    if (options.stop.stop_possible()) {
-      follow_token(f, options.stop);
-    }
-    f->assign_worker(to, mobility::pinned, to->traced);
-    f->set_high_priority(options.priority == fiber_priority::high);
-    if (to != here) {
-      f->join_word.store(join_remote, platform::memory_order_relaxed);
-    }
-    if (to->traced != 0) [[unlikely]] {
-      trace_spawned(f);
-    }
-    if (to == here && options.priority == fiber_priority::normal) {
-      launch_here(here, f);
-    } else {
-      launch_slow(here, to, f);
-    }
+    launch_on_small_stack(here, to, f, found.value, options);
     return f;
   }
 }
