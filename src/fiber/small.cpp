@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "fiber/runtime_state.hpp"
+#include "fiber/small_stack_misuse.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -26,14 +27,6 @@ namespace {
       "below it%s. The memory there is overwritten. Spawn it with a larger stack_size, call what needs much by "
       "this_fiber::on_worker_stack, or use spawn, whose stacks have a guard\n",
       static_cast<unsigned long long>(self.number()), self.name(), size, deeper);
-  std::abort();
-}
-
-[[noreturn]] PIRN_NOINLINE void tell_suspends_elsewhere(const fiber_control& self) noexcept {
-  std::fprintf(stderr,
-               "pirn: fiber %llu \"%s\" suspends inside this_fiber::on_worker_stack, on a stack that all fibers of the "
-               "worker share\n",
-               static_cast<unsigned long long>(self.number()), self.name());
   std::abort();
 }
 

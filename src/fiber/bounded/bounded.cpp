@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "fiber/runtime_state.hpp"
+#include "fiber/small_stack_misuse.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -22,14 +23,6 @@ namespace {
       "pirn: fiber %llu \"%s\" has left its stack at %p, of %zu bytes: it used more than the bound that it was "
       "spawned with; an assumption about a function that it calls is wrong, or it writes past an array\n",
       static_cast<unsigned long long>(self.number()), self.name(), self.memory.limit(), self.memory.size());
-  std::abort();
-}
-
-[[noreturn]] PIRN_NOINLINE void tell_suspends_elsewhere(const fiber_control& self) noexcept {
-  std::fprintf(stderr,
-               "pirn: fiber %llu \"%s\" suspends inside this_fiber::on_worker_stack, on a stack that all fibers of the "
-               "worker share\n",
-               static_cast<unsigned long long>(self.number()), self.name());
   std::abort();
 }
 
