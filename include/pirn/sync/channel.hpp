@@ -44,7 +44,7 @@ inline constexpr std::size_t unbounded = detail::unbounded_capacity;
 /// throws, the channel is as before, and the value is where it was if the move itself guarantees that. A call that need
 /// not wait succeeds whatever its deadline and even if the caller was asked to stop. `Domain` is for `local::channel`.
 template <class T, class Domain>
-class channel {
+class alignas(Domain::is_local ? alignof(void*) : 64) channel {
   static_assert(std::is_object_v<T> && std::is_move_constructible_v<T>);
 
  public:
@@ -477,6 +477,8 @@ class channel {
     return taker.moved ? reception::result : reception::none;
   }
 
+  // What each call changes is in one cache line, up to the size of the oldest ring in `values_`, so that a call on
+  // another worker fetches one line for the channel and one for the value.
   mutable typename Domain::lock lock_;
   bool closed_ = false;
   wait_list receivers_;

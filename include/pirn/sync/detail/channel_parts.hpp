@@ -43,8 +43,7 @@ template <class T>
 class channel_values {
  public:
   explicit channel_values(std::size_t capacity)
-      : capacity_(capacity),
-        oldest_(std::make_unique<ring>(capacity == unbounded_capacity ? min_unbounded_room : capacity)) {}
+      : oldest_(capacity == unbounded_capacity ? min_unbounded_room : capacity), capacity_(capacity) {}
   ~channel_values() {
     while (!none()) {
       drop_first();
@@ -54,13 +53,13 @@ class channel_values {
   channel_values& operator=(const channel_values&) = delete;
 
   /// Returns whether there is no value: a ring that has others behind it is never empty.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool none() const noexcept { return oldest_->size == 0; }
-  [[nodiscard]] PIRN_ALWAYS_INLINE T& first() const noexcept { return oldest_->values[oldest_->first]; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool none() const noexcept { return oldest_.size == 0; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE T& first() const noexcept { return oldest_.values[oldest_.first]; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   /// Returns the number of values. O(1), but O(log n) in an unbounded one that has grown.
   [[nodiscard]] std::size_t size() const noexcept {
     std::size_t all = 0;
-    for (const ring* r = oldest_.get(); r != nullptr; r = r->next.get()) {
+    for (const ring* r = &oldest_; r != nullptr; r = r->next.get()) {
       all += r->size;
     }
     return all;
@@ -81,8 +80,8 @@ class channel_values {
   }
   PIRN_ALWAYS_INLINE void append(T& value) { newest_->append(value); }
   PIRN_ALWAYS_INLINE void drop_first() noexcept {
-    oldest_->drop_first();
-    if (oldest_->size == 0 && oldest_->next != nullptr) [[unlikely]] {
+    oldest_.drop_first();
+    if (oldest_.size == 0 && oldest_.next != nullptr) [[unlikely]] {
       leave_oldest();
     }
   }
@@ -113,22 +112,34 @@ class channel_values {
       --size;
     }
 
-    T* const values;
-    const std::size_t room;
+    // What each call changes comes first, so that it shares a cache line with the lock of the channel.
     std::size_t first = 0;
     std::size_t size = 0;
+    T* values;
+    std::size_t room;
     std::unique_ptr<ring> next;  ///< in an unbounded channel: twice as large, for the values after these
   };
 
-  PIRN_NOINLINE void leave_oldest() noexcept { oldest_ = std::move(oldest_->next); }
+  /// Moves the next ring into the place of the oldest one, which is empty.
+  PIRN_NOINLINE void leave_oldest() noexcept {
+    const std::unique_ptr<ring> next = std::move(oldest_.next);
+    if (newest_ == next.get()) {
+      newest_ = &oldest_;
+    }
+    oldest_.first = next->first;
+    oldest_.size = std::exchange(next->size, 0);
+    std::swap(oldest_.values, next->values);
+    std::swap(oldest_.room, next->room);
+    oldest_.next = std::move(next->next);
+  }
   PIRN_NOINLINE void grow() {
     newest_->next = std::make_unique<ring>(2 * newest_->room);
     newest_ = newest_->next.get();
   }
 
+  ring oldest_;
+  ring* newest_ = &oldest_;  ///< the oldest, unless an unbounded channel has grown and holds values from before
   const std::size_t capacity_;
-  std::unique_ptr<ring> oldest_;
-  ring* newest_ = oldest_.get();  ///< the oldest, unless an unbounded channel has grown and holds values from before
 };
 
 /// The value of a waiting sender, or a waiting receiver's place for it. Its address is the waiter's `value`.
