@@ -88,7 +88,9 @@ class hand_off_queue {
   /// lock, and make the waiter runnable.
   [[nodiscard]] unlock_decision hand_off() noexcept { return hand_off_to(waiters_.claim_first()); }
   /// As the overload above, for the waiter that is next by a rule.
-  [[nodiscard]] unlock_decision hand_off(waiting_rule& rule) noexcept { return hand_off_to(rule.claim_next(waiters_)); }
+  [[nodiscard]] PIRN_ALWAYS_INLINE unlock_decision hand_off(waiting_rule& rule) noexcept {
+    return hand_off_to(rule.claim_next(waiters_));
+  }
   /// As `hand_off`, but the decision is `wake_to_retry`, for locks that are not fair.
   [[nodiscard]] unlock_decision wake_to_retry(waiting_rule& rule) noexcept {
     return {rule.claim_next(waiters_), unlock_decision::kind::wake_to_retry};
@@ -107,7 +109,7 @@ class hand_off_queue {
   }
 
  private:
-  [[nodiscard]] static unlock_decision hand_off_to(waiter* next) noexcept {
+  [[nodiscard]] static PIRN_ALWAYS_INLINE unlock_decision hand_off_to(waiter* next) noexcept {
     using kind = unlock_decision::kind;
     if (next == nullptr) {
       return {nullptr, kind::wake_to_retry};
