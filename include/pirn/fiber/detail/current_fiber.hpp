@@ -16,7 +16,7 @@ struct fiber_control;
 /// The beginning of a worker: what it runs, a fiber or its scheduler.
 struct running_node {
   run_node* running;
-  unsigned no_switch_over = 0;  ///< while not 0, a wake-up does not switch from the running fiber
+  bool no_switch_over = false;  ///< while set, a wake-up does not switch from the running fiber
   /// Returns that of the calling OS thread; null on a plain thread.
   [[nodiscard]] PIRN_ALWAYS_INLINE static const running_node* here() noexcept {
     return static_cast<const running_node*>(platform::current_worker());
@@ -24,17 +24,17 @@ struct running_node {
 };
 
 /// Keeps wake-ups from switching away from the calling fiber, for calls of others' code while it holds a spinlock: what
-/// is to be switched to is queued instead. The fiber must not suspend meanwhile.
+/// is to be switched to is queued instead. The fiber must not suspend meanwhile, so one does not nest in another.
 class no_switch_over {
  public:
   PIRN_ALWAYS_INLINE no_switch_over() noexcept : here_(static_cast<running_node*>(platform::current_worker())) {
     if (here_ != nullptr) [[likely]] {
-      ++here_->no_switch_over;
+      here_->no_switch_over = true;
     }
   }
   PIRN_ALWAYS_INLINE ~no_switch_over() {
     if (here_ != nullptr) [[likely]] {
-      --here_->no_switch_over;
+      here_->no_switch_over = false;
     }
   }
   no_switch_over(const no_switch_over&) = delete;

@@ -90,7 +90,7 @@ class run_queue {
   /// Whether a node that was just woken may run before those in the ring.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool may_overtake() const noexcept { return woken_turns_.allows_now(); }
   /// Whether a wake-up may switch away from the running node: it holds no lock for which that is forbidden.
-  [[nodiscard]] bool may_switch_over() const noexcept { return now_.no_switch_over == 0; }
+  [[nodiscard]] bool may_switch_over() const noexcept { return !now_.no_switch_over; }
   /// Puts the running node behind all others and runs `node`, just woken and not queued yet. Only if it `may_overtake`.
   PIRN_ALWAYS_INLINE void hand_over(run_node* node) noexcept {
     woken_turns_.count();
