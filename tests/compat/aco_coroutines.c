@@ -467,7 +467,7 @@ static void switches(void) {
 static void switches_beside(void) {
   aco_t* const self = aco_get_co();
   aco_yield();
-  CHECK(acosw(self, (aco_t*)aco_get_arg()) == main_co);
+  CHECK(acosw(self, (aco_t*)aco_get_arg()) == second_main);
   aco_yield();
 }
 static void test_acosw(void) {
@@ -480,7 +480,7 @@ static void test_acosw(void) {
   aco_resume(beside);
   CHECK(acosw(main_co, co) == co);
   CHECK(acosw(second_main, co) == co);
-  CHECK(acosw(main_co, beside) == beside);
+  CHECK(acosw(second_main, beside) == beside);
   aco_resume(co);
   CHECK(co->is_end);
   aco_destroy(co);
