@@ -54,6 +54,18 @@ template <class Yield>
   asm volatile("" : "+m"(local));
   return local[0];
 }
+
+/// Writes a word in every 128 bytes of the stack, until it is below `end`. The words lie `shift` bytes above multiples
+/// of 128 from `end`.
+[[gnu::noinline]] void sparse_frames(const void* end, std::size_t shift) {
+  const auto low = reinterpret_cast<std::uintptr_t>(end);
+  const auto sp = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  char* const frame = static_cast<char*>(__builtin_alloca(sp - low + 1024));
+  asm volatile("" : : "r"(frame) : "memory");
+  for (std::uintptr_t at = low + 128 * 4 + shift; at > low - 512; at -= 128) {
+    *reinterpret_cast<volatile std::uint32_t*>(at) = 1;
+  }
+}
 #endif
 
 TEST(stack_end_death, a_recursion_of_400_in_a_frame) {
@@ -105,6 +117,26 @@ TEST(stack_end_death, a_frame_that_passes_over_the_end) {
       if (frame.ends) {
         std::_Exit(0);
       }
+    });
+  }
+}
+
+// As frames of 128 bytes do, in which little more than the return address is written.
+TEST(stack_end_death, small_frames_that_leave_most_of_the_margin_unwritten) {
+  for (std::size_t shift = 0; shift < 128; shift += 16) {
+    ENDS("overflow in a generator: its stack has [0-9]+ bytes and no guard", {
+      struct {
+        char below[65536];
+        std::size_t shift;
+        pirn::generator<int, pirn::frame<8192>> g = [this](auto& yield) {
+          sparse_frames(&g, shift);
+          yield(1);
+        };
+      } frame;
+      frame.shift = shift;
+      for ([[maybe_unused]] const int each : frame.g) {
+      }
+      std::_Exit(0);
     });
   }
 }

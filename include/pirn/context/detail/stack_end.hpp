@@ -24,8 +24,8 @@ inline constexpr bool marks_end = std::is_void_v<Allocator>;
 /// coroutine to which it delegates.
 inline constexpr std::size_t near_below = std::size_t{1} << 20;
 
-/// How many bytes below its stacks an allocator of this type has, which only an overflow writes to: a multiple of
-/// stack_end::apart.
+/// How many bytes below its stacks an allocator of this type has, which only an overflow writes to: a multiple of 16,
+/// as the address of such a stack is.
 template <class Allocator>
 inline constexpr std::size_t margin_below = 0;
 
@@ -59,11 +59,13 @@ const char* body_name() noexcept {
 
 /// The word, as functions of its place: sanitizers would give an object of it room in the frame.
 ///
-/// A frame may pass over it without a write. So a stack with a margin has more words, in the margin. A test of these is
-/// for the end of a body, that of the first word for each turn.
+/// A frame may pass over it without a write. So a stack with a margin has more words, which fill the margin: each frame
+/// that is smaller than the margin writes at least its return address there. A test of these is for the end of a body,
+/// that of the first word for each turn.
 class stack_end {
   // Memory of the caller's begins anywhere, and has held other things.
   using word [[gnu::aligned(1), gnu::may_alias]] = std::uint32_t;
+  typedef std::uint32_t words __attribute__((vector_size(16), may_alias));
 
  public:
   PIRN_ALWAYS_INLINE static void put(void* limit) noexcept { *static_cast<word*>(limit) = mark; }
@@ -78,20 +80,22 @@ class stack_end {
     }
   }
 
-  static constexpr std::size_t apart = 128;  ///< the distance of the words in a margin
   template <std::size_t Margin>
   PIRN_ALWAYS_INLINE static void put_below(void* limit) noexcept {
-    for (std::size_t below = apart; below <= Margin; below += apart) {
-      put(static_cast<char*>(limit) - below);
+    static_assert(Margin % sizeof(words) == 0);
+    const words marks = {mark, mark, mark, mark};
+    for (std::size_t below = sizeof(words); below <= Margin; below += sizeof(words)) {
+      *reinterpret_cast<words*>(static_cast<char*>(limit) - below) = marks;
     }
   }
   template <std::size_t Margin>
   [[nodiscard]] PIRN_ALWAYS_INLINE static bool overwritten_below(std::uintptr_t limit) noexcept {
-    bool any = false;
-    for (std::size_t below = apart; below <= Margin; below += apart) {
-      any |= overwritten(limit - below);
+    const words marks = {mark, mark, mark, mark};
+    words changed = {};
+    for (std::size_t below = sizeof(words); below <= Margin; below += sizeof(words)) {
+      changed |= *reinterpret_cast<const words*>(limit - below) ^ marks;
     }
-    return any;
+    return (changed[0] | changed[1] | changed[2] | changed[3]) != 0;
   }
 
  private:
