@@ -341,6 +341,8 @@ void stack_class::give(const stack* stacks, std::uint32_t count) noexcept {
   }
   if (options_.idle_decay <= platform::duration::zero() || quota_.workers.load(platform::memory_order_acquire) == 0) {
     keep_to_mark();
+  } else if (platform::current_worker() == nullptr) {
+    cool(SIZE_MAX, count);  // the workers may all be asleep, and would not notice
   } else if (quota_.cooling_due.load(platform::memory_order_relaxed) == platform::never) {
     quota_.cooling_due.store(platform::later(platform::now(), options_.idle_decay), platform::memory_order_relaxed);
   }

@@ -1,7 +1,9 @@
 // The idle stacks of a runtime give back the memory beyond the pool's mark: not at once, but soon.
 #include <optional>
+#include <vector>
 
 #include "fiber/support.hpp"
+#include "pirn/coro/coroutine.hpp"
 
 namespace {
 
@@ -92,6 +94,18 @@ TEST(IdleStacks, GiveTheirMemoryBackWhenTheRuntimeEnds) {
   idle_rig r(1h);
   r.use_many();
   r.rt.reset();
+  EXPECT_GE(r.cold(), count - 2 * mark_stacks);
+}
+
+TEST(IdleStacks, GiveTheirMemoryBackOnAPlainThreadWhileTheWorkersSleep) {
+  idle_rig r(1h);
+  r.rt->run([] {});
+  std::vector<pirn::coroutine<void()>> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    all.emplace_back(r.pool, 8192, [](auto& yield) { yield(); });
+    all.back().resume();
+  }
+  all.clear();
   EXPECT_GE(r.cold(), count - 2 * mark_stacks);
 }
 

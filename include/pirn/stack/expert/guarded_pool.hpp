@@ -60,7 +60,8 @@ struct guarded_pool_options {
   /// longest give their memory back. Each stack is assumed to hold as much as the deepest that was sampled.
   std::size_t idle_high_water = std::size_t{256} << 20;
   /// How long the idle stacks beyond that keep their memory, for fibers that come soon, while a runtime uses the pool:
-  /// at most twice as long, and longer while its workers are busy. 0: they give it back at once, as without a runtime.
+  /// at most twice as long, and longer while its workers are busy. 0: they give it back at once, as without a runtime,
+  /// and as one does for each stack that comes back on a plain thread.
   platform::duration idle_decay = std::chrono::seconds(1);
   /// Varies `top` from stack to stack by multiples of 128 bytes, below 3 KiB; `size()` is never less than asked for.
   bool colour = true;
