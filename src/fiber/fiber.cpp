@@ -305,6 +305,12 @@ void fiber::join_slow() {
   if (&detail::current_agent() == control_) {
     detail::throw_joins_itself();
   }
+  // A child that no worker has taken yet runs here at once: its data is in this processor's cache, and the caller has
+  // nothing else to do. Thieves take the oldest, which are more work.
+  if (detail::worker* const here = detail::current_worker(); here != nullptr && here->begin_next(control_)) {
+    join_same_worker(here);
+    return;
+  }
   wake_reason ignored{};
   end_join(detail::await_end(control_, end_of(control_), ignored));
 }

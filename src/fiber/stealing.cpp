@@ -47,6 +47,16 @@ bool worker::adopt_remote(fiber_control* f) noexcept {
   return &home->owner == &owner && stealable.adopt_from(home->stealable, [=, this]() noexcept { f->move_to(this); });
 }
 
+bool worker::begin_next(fiber_control* f) noexcept {
+  const auto waits_here = [=, this]() noexcept { return f->home() == this && f->stealable() && !f->migratable(); };
+  if (!waits_here() || !stealable.take_out(f, waits_here)) {
+    return false;
+  }
+  f->pin_unless_migratable();
+  queue.push_woken(f);
+  return true;
+}
+
 run_node* worker::stealable_or_scheduler() noexcept {
   run_node* const node = stealing_.next(stealable);
   if (node == nullptr) {

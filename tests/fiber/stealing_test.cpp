@@ -128,6 +128,27 @@ TEST(stealing, first_in_first_out) {
   });
 }
 
+TEST(stealing, a_joiner_begins_the_child_that_it_waits_for) {
+  for (const int joined : {0, 1, 2}) {
+    rig r(1);
+    r.rt.run([&] {
+      std::vector<int> order;
+      std::vector<pirn::fiber> all;
+      for (int i = 0; i < 3; ++i) {
+        all.push_back(pirn::spawn([&, i] { order.push_back(i); }, anywhere));
+      }
+      all[static_cast<std::size_t>(joined)].join();
+      EXPECT_EQ(order, std::vector<int>{joined});  // no other one has begun
+      for (pirn::fiber& each : all) {
+        if (each.joinable()) {
+          each.join();
+        }
+      }
+      EXPECT_EQ(order.size(), 3u);
+    });
+  }
+}
+
 TEST(stealing, fibers_that_only_yield_do_not_starve_it) {
   rig r(1);
   r.rt.run([&] {

@@ -281,6 +281,62 @@ void pushes_from_outside() {
 
 TEST(stealable_queue, takes_in_what_others_push) { expect_passes(pushes_from_outside, whole); }
 
+/// The owner takes items out from everywhere in the list, unless a thief has them.
+void owner_takes_out() {
+  detail::stealable_queue queue;
+  std::array<item, 4> items{item(11), item(12), item(13), item(14)};
+  const auto take_out = [&](item& which) {
+    if (queue.take_out(&which, [&] { return which.home() == worker(0); })) {
+      which.next = nullptr;
+      take(&which, 0);
+    }
+  };
+  for (std::size_t i = 0; i < 3; ++i) {
+    queue.push(items[i].ready());
+  }
+  sim::thread thief([&] { take(queue.steal(worker(1)), 1); });
+  take_out(items[1]);
+  queue.push(items[3].ready());
+  take_out(items[3]);
+  thief.join();
+  check_all_taken(queue, items);
+}
+
+TEST(stealable_queue, gives_its_owner_any_that_no_thief_has) { expect_passes(owner_takes_out, whole); }
+TEST(stealable_queue, gives_its_owner_any_where_words_are_old) {
+  expect_passes(owner_takes_out, {.preemptions = 3, .stale_reads = true});
+}
+
+/// The others stay in their order, from wherever two are taken out.
+void two_are_taken_out(std::size_t first, std::size_t second) {
+  detail::stealable_queue queue;
+  std::array<item, 5> items{item(1), item(2), item(3), item(4), item(5)};
+  for (std::size_t i = 0; i < 4; ++i) {
+    queue.push(items[i].ready());
+  }
+  for (const std::size_t gone : {first, second}) {
+    sim::check(queue.take_out(&items[gone], [] { return true; }), "it is there");
+  }
+  sim::check(queue.size() == 2, "they count no more");
+  queue.push(items[4].ready());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i != first && i != second) {
+      sim::check(queue.take() == &items[i], "the others are there, in their order");
+    }
+  }
+  sim::check(queue.take() == nullptr, "and no more");
+}
+
+TEST(stealable_queue, keeps_the_order_around_those_that_are_taken_out) {
+  for (std::size_t first = 0; first < 4; ++first) {
+    for (std::size_t second = 0; second < 4; ++second) {
+      if (first != second) {
+        expect_passes([=] { two_are_taken_out(first, second); });
+      }
+    }
+  }
+}
+
 /// Each item in the LIFO slot goes to its owner, to the thief that has seen it, or behind the others.
 void lifo_slot_is_filled() {
   detail::stealable_queue queue;

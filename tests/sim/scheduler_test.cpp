@@ -388,6 +388,28 @@ TEST(stealable, are_stolen_once) {
   expect_passes(program, options);
 }
 
+TEST(stealable, are_begun_by_a_joiner_or_a_thief) {
+  const auto program = [] {
+    watched_runtime all(2);
+    sim::var<int> ran[2] = {0, 0};
+    fiber makes = all->spawn(
+        [&] {
+          fiber first = spawn([&] { ran[0] += 1; }, {.worker = spawn_options::any_worker});
+          fiber second = spawn([&] { ran[1] += 1; }, {.worker = spawn_options::any_worker});
+          second.join();
+          sim::check(ran[1] == 1, "a joined child has ended");
+          first.join();
+        },
+        {.worker = 0});
+    all.watch();
+    makes.join();
+    all.done();
+    sim::check(ran[0] == 1 && ran[1] == 1, "each has run once");
+  };
+  expect_passes(program);
+  expect_passes(program, {.strategy = sim::strategy::random, .stale_reads = true, .executions = 2000});
+}
+
 TEST(stealable, do_not_wait_for_who_made_them) {
   const auto program = [] {
     watched_runtime all(2);

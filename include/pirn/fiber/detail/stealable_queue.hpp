@@ -13,14 +13,14 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// A list, first in first out, of fibers that are `stealable`: linked by `next`, so that a push cannot fail. Its owner
-/// and one thief at a time exclude each other as in the work stealing of Cilk-5 (Frigo, Leiserson and Randall 1998): a
-/// thief takes a lock, and the owner only says that it is inside. The owner's fence is left to the thief, which makes
-/// one for all threads (Ladan-Mozes, Lee and Vyukov 2011). Neither waits for the other: a thief that meets the owner
-/// goes elsewhere, and an owner that meets a thief pushes to the inbox of the queue, which the next one inside empties
-/// into the list. A node is only looked at from inside, so that it may go with its fiber.
-/// The fiber that was woken last is in the LIFO slot: its owner takes it before all others, since its data is in the
-/// cache, and thieves only if it stays there for long. After the `runnext` of Go's scheduler.
+/// A list, first in first out, of fibers that are `stealable`: linked by their nodes, so that a push cannot fail. Its
+/// owner and one thief at a time exclude each other as in the work stealing of Cilk-5 (Frigo, Leiserson and Randall
+/// 1998): a thief takes a lock, and the owner only says that it is inside. The owner's fence is left to the thief,
+/// which makes one for all threads (Ladan-Mozes, Lee and Vyukov 2011). Neither waits for the other: a thief that meets
+/// the owner goes elsewhere, and an owner that meets a thief pushes to the inbox of the queue, which the next one
+/// inside empties into the list. A node is only looked at from inside, so that it may go with its fiber. The fiber that
+/// was woken last is in the LIFO slot: its owner takes it before all others, since its data is in the cache, and
+/// thieves only if it stays there for long. After the `runnext` of Go's scheduler.
 class stealable_queue {
  public:
   /// How many fibers a thief takes at most.
@@ -36,7 +36,7 @@ class stealable_queue {
       push_from_outside(node);
       return;
     }
-    append(node, node, 1);
+    append(node);
     leave();
   }
   /// As `push`, from any thread.
@@ -58,6 +58,24 @@ class stealable_queue {
     return oldest;
   }
 
+  /// Takes `node` out of the list, wherever it is in there, if it is in this queue at all, which `is_here` says from
+  /// inside: no thief moves it meanwhile. It is not in the LIFO slot. False if it is elsewhere, or a thief is inside.
+  /// The owner only; O(1).
+  template <class IsHere>
+  [[nodiscard]] bool take_out(run_node* node, const IsHere& is_here) noexcept {
+    if (!enter()) {
+      return false;
+    }
+    absorb();
+    const bool found = is_here();
+    if (found) {
+      unlink(node);
+      taken_.store(taken() + 1, platform::memory_order_relaxed);
+    }
+    leave();
+    return found;
+  }
+
   /// Puts `node` into the LIFO slot; the node that was there goes behind all others. The owner only.
   void push_lifo_slot(run_node* node) noexcept {
     if (!enter()) {
@@ -65,7 +83,7 @@ class stealable_queue {
       return;
     }
     if (lifo_version() != 0) {
-      append(lifo_slot_, lifo_slot_, 1);
+      append(lifo_slot_);
     }
     lifo_slot_ = node;
     lifo_version_.store(2 * (lifo_pushes() + 1) + 1, platform::memory_order_relaxed);
@@ -207,23 +225,34 @@ class stealable_queue {
     return lifo_slot_;
   }
   void set_size(std::size_t size) noexcept { size_.store(size, platform::memory_order_relaxed); }
-  void append(run_node* first, run_node* last, std::size_t count) noexcept {
+  void append(run_node* node) noexcept {
     const std::size_t size = size_.load(platform::memory_order_relaxed);
-    (size == 0 ? first_ : last_->next) = first;
-    last_ = last;
-    set_size(size + count);
+    (size == 0 ? first_ : last_->next) = node;
+    node->previous = last_;  // not read for the first one
+    last_ = node;
+    set_size(size + 1);
+  }
+  void unlink(run_node* node) noexcept {
+    const std::size_t size = size_.load(platform::memory_order_relaxed);
+    if (node == first_) {
+      first_ = node->next;  // not read if the list is empty now
+    } else if (node == last_) {
+      last_ = node->previous;
+    } else {
+      node->previous->next = node->next;
+      node->next->previous = node->previous;
+    }
+    set_size(size - 1);
   }
   void absorb() noexcept {
     if (outside_.empty()) {
       return;
     }
-    run_node* const first = outside_.take_all();
-    run_node* last = first;
-    std::size_t count = 1;
-    for (; last->next != nullptr; last = last->next) {
-      ++count;
+    for (run_node* node = outside_.take_all(); node != nullptr;) {
+      run_node* const next = node->next;
+      append(node);
+      node = next;
     }
-    append(first, last, count);
   }
   run_node* cut_half(worker* thief) noexcept {
     absorb();

@@ -188,6 +188,9 @@ class alignas(64) worker {
   void push_lifo_slot(fiber_control* f) noexcept;
   /// Makes this worker the home of a stealable fiber of another one that no longer waits. False if that is not allowed.
   [[nodiscard]] bool adopt_remote(fiber_control* f) noexcept;
+  /// Makes a fiber that has not begun, and that any worker may take, the next to run here; it stays here. False if it
+  /// has begun, is elsewhere, or a thief is inside the queue. Its own thread only.
+  [[nodiscard]] bool begin_next(fiber_control* f) noexcept;
   /// Returns the node to run instead of `next`: if that is the scheduler, a stealable fiber that is ready here. Not on
   /// bounded stacks.
   [[nodiscard]] PIRN_ALWAYS_INLINE run_node* or_stealable(run_node* next) noexcept {
