@@ -72,28 +72,11 @@ bool coroutine_runner::add_fiber() noexcept {
   return false;
 }
 
-void coroutine_runner::schedule(coroutine_agent& who) noexcept {
-  if (current_worker() == &home_) {
-    push(who);
-    return;
-  }
-  idle_.lock();
-  remote_.append(who);
-  if (idle_.front() != nullptr) {
-    idle_.notify_one_and_unlock();
-  } else if (home_.probe.coroutine_ready()) {
-    idle_.unlock();
-  } else {
-    // Its fibers may be held up, and its worker asleep. Once the lock is free, its runtime may end.
-    home_.probe.set_coroutine_ready();
-    const std::shared_ptr<idle_workers> kept = home_.idle;
-    const unsigned home = home_.index;
-    idle_.unlock();
-    kept->unpark(home);
+void coroutine_runner::wake_idle() noexcept {
+  if (waiter* const chosen = idle_.claim_first(); chosen != nullptr) {
+    detail::schedule(*chosen->wake.agent(), placement::front);
   }
 }
-
-void coroutine_runner::wake_idle() noexcept { static_cast<void>(idle_.notify_one()); }
 
 bool coroutine_runner::refill_budget() noexcept {
   if (home_.queue.has_ready() || home_.budget.left() == 0) {
@@ -109,14 +92,6 @@ std::coroutine_handle<> coroutine_runner::yield_slow(coroutine_agent& from) noex
   from.leave();
   push(from);
   return next(passed);
-}
-
-void coroutine_runner::take_remote() noexcept {
-  if (remote_.first != nullptr) {
-    (ready_.first != nullptr ? ready_.last->next_ : ready_.first) = remote_.first;
-    ready_.last = remote_.last;
-    remote_.first = nullptr;
-  }
 }
 
 void coroutine_runner::begin(coroutine_agent& chain, std::coroutine_handle<> from) noexcept {
@@ -142,21 +117,14 @@ bool coroutine_runner::all_held_up() const noexcept {
 }
 
 void coroutine_runner::poll() noexcept {
-  idle_.lock();
-  home_.probe.coroutines_looked_at();
-  take_remote();
-  if (ready_.first == nullptr) {
-    if (home_.owner.stopping.load(platform::memory_order_acquire)) {
-      idle_.notify_all_and_unlock();  // a fiber that finds nothing ends; a task that begins later gets a new fiber
-    } else {
-      idle_.unlock();
+  if (ready_.first != nullptr) {
+    const bool stuck = idle_.empty() && all_held_up();
+    if (stuck) {
+      static_cast<void>(add_fiber());
     }
-    return;
-  }
-  const bool stuck = idle_.empty() && all_held_up();
-  idle_.unlock();
-  if (stuck) {
-    static_cast<void>(add_fiber());
+  } else if (home_.owner.stopping.load(platform::memory_order_acquire)) {
+    // A fiber that finds nothing ends; a task that begins later gets a new fiber.
+    wait_list::schedule_all(idle_.claim_all());
   }
 }
 
@@ -169,19 +137,13 @@ void coroutine_runner::resume_all() noexcept {
   for (;;) {
     coroutine_agent* const next = ready_.first;
     if (next == nullptr) {
-      idle_.lock();
-      take_remote();
-      if (ready_.first != nullptr) {
-        idle_.unlock();
-        continue;
-      }
       const bool enough = !idle_.empty() || home_.owner.stopping.load(platform::memory_order_acquire);
       if (enough) {
-        idle_.unlock();
         break;
       }
       ++idle_fibers_;
-      static_cast<void>(idle_.wait({.stoppable = false, .what = "coroutines to resume"}));
+      only_home_.lock();
+      static_cast<void>(idle_.wait(only_home_, {.stoppable = false, .what = "coroutines to resume"}));
       --idle_fibers_;
       continue;
     }

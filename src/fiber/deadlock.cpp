@@ -444,8 +444,7 @@ bool deadlock_watch::all_looked(const worker& by) const noexcept {
 deadlock_watch::sleepers deadlock_watch::ask_others(const worker& by) const noexcept {
   sleepers result{probe_result::standstill, 0};
   for (const auto& each : owner_.workers) {
-    if (!each->stealable.empty() || !each->probe.thread_waits_.load(platform::memory_order_acquire) ||
-        each->probe.coroutine_ready_.load(platform::memory_order_acquire)) {
+    if (!each->stealable.empty() || !each->probe.thread_waits_.load(platform::memory_order_acquire)) {
       return {probe_result::moving, 0};
     }
     if (each.get() == &by) {

@@ -56,6 +56,19 @@ PIRN_NEVER_BOUNDED void make_ready_slow(agent& who, placement where) noexcept {
 
 }  // namespace
 
+void coroutine_runner::schedule(coroutine_agent& who) noexcept {
+  if (current_worker() == &home_) {
+    push(who);
+    return;
+  }
+  ready_chain* const chain = &who;
+  if (const worker* const here = current_worker(); here != nullptr && &here->owner == &home_.owner) {
+    home_.push_remote(chain);
+  } else {
+    home_.inject(chain);
+  }
+}
+
 void make_ready(agent& who, placement where) noexcept {
   worker* const here = current_worker();
   if (fiber_control* const f = pinned_fiber(&who, here)) [[likely]] {

@@ -93,11 +93,8 @@ void worker::take_incoming() noexcept {
   if (incoming.empty()) {
     return;
   }
-  for (run_node* node = incoming.take_all(); node != nullptr;) {
-    auto* const f = static_cast<fiber_control*>(node);
-    node = node->next;
-    queue.push(f);
-  }
+  incoming.take_each([this](run_node* node) noexcept { queue.push(static_cast<fiber_control*>(node)); },
+                     [this](ready_chain* chain) noexcept { coroutines->push(static_cast<coroutine_agent&>(*chain)); });
 }
 
 void worker::adapt(platform::time_point now) noexcept {

@@ -98,6 +98,50 @@ void inbox_of_two_senders() {
 TEST(inbox, takes_each_once_and_in_order) { expect_passes(inbox_of_two_senders, whole); }
 TEST(inbox, hands_over_what_was_written) { expect_passes(inbox_of_two_senders, {.stale_reads = true}); }
 
+/// A chain of tasks that never runs.
+struct chain_item : detail::ready_chain {
+  sim::var<int> written = 0;
+  sim::var<int> taken = 0;
+};
+
+/// Fibers and chains of two senders come through one inbox.
+void inbox_of_fibers_and_chains() {
+  detail::inbox box;
+  std::array<item, 2> items{item(1), item(2)};
+  std::array<chain_item, 2> chains;
+  sim::thread one([&] {
+    static_cast<void>(box.push(items[0].ready()));
+    chains[0].written = 1;
+    static_cast<void>(box.push(&chains[0]));
+  });
+  sim::thread two([&] {
+    chains[1].written = 1;
+    static_cast<void>(box.push(&chains[1]));
+    static_cast<void>(box.push(items[1].ready()));
+  });
+  const auto look = [&] {
+    box.take_each(
+        [&](run_node* node) {
+          sim::check(node != &items[1] || chains[1].taken == 1, "those of one sender come in its order");
+          as_item(node)->taken += as_item(node)->written;
+        },
+        [&](detail::ready_chain* each) {
+          sim::check(each != &chains[0] || items[0].taken == 1, "those of one sender come in its order");
+          auto* const chain = static_cast<chain_item*>(each);
+          chain->taken += chain->written;
+        });
+  };
+  look();
+  one.join();
+  two.join();
+  look();
+  sim::check(items[0].taken == 1 && items[1].taken == 1 && chains[0].taken == 1 && chains[1].taken == 1,
+             "each comes once");
+}
+
+TEST(inbox, takes_fibers_and_chains_once_and_in_order) { expect_passes(inbox_of_fibers_and_chains, whole); }
+TEST(inbox, hands_over_chains_where_words_are_old) { expect_passes(inbox_of_fibers_and_chains, {.stale_reads = true}); }
+
 /// As in a worker and its engine: a sleeper is notified once, and never sleeps while there is an item.
 void inbox_of_a_sleeper() {
   detail::inbox box;

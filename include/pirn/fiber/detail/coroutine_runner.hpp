@@ -4,7 +4,9 @@
 #include <coroutine>
 #include <utility>
 
+#include "pirn/fiber/detail/one_worker.hpp"
 #include "pirn/fiber/detail/worker.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -14,7 +16,7 @@ class coroutine_runner;
 
 /// Waits on behalf of a chain of coroutines, each of which awaits the next: one wait at a time, as with a fiber. Only
 /// its home resumes it.
-class coroutine_agent : public agent {
+class coroutine_agent : public agent, public ready_chain {
  public:
   explicit coroutine_agent(worker& home) noexcept : agent(agent_kind::coroutine), home_(home) {}
   [[nodiscard]] worker& home() const noexcept { return home_; }
@@ -51,7 +53,6 @@ class coroutine_agent : public agent {
   context_node* values_ = nullptr;    ///< of the chain while it is suspended, else of the fiber
   const scope* innermost_ = nullptr;  ///< of the fiber that resumed it
   worker& home_;
-  coroutine_agent* next_ = nullptr;
 };
 
 /// The ready coroutines of one worker, first in first out, and the fibers that resume them. One such fiber is enough as
@@ -60,8 +61,8 @@ class coroutine_agent : public agent {
 ///
 /// A chain that suspends switches to the next ready one itself, by symmetric transfer: the stack of the fiber is as
 /// empty as after a return to its loop. After `coroutine_budget` chains it returns there, so that the fibers of the
-/// worker have a turn. Only the home thread touches the list of ready coroutines; other threads have a second one, with
-/// a lock, which the home appends to the first at each tick and before a fiber becomes idle.
+/// worker have a turn. Only the home thread touches the list of ready coroutines; other threads push a chain to the
+/// worker's inbox, as they do a fiber, and the scheduler's next tick appends it.
 class coroutine_runner {
  public:
   explicit coroutine_runner(worker& home) noexcept : home_(home) {}
@@ -143,11 +144,15 @@ class coroutine_runner {
     coroutine_agent* first = nullptr;
     coroutine_agent* last = nullptr;
     PIRN_ALWAYS_INLINE void append(coroutine_agent& who) noexcept {
-      who.next_ = nullptr;
-      (first != nullptr ? last->next_ : first) = &who;
+      who.next = nullptr;
+      if (first != nullptr) {
+        last->next = &who;
+      } else {
+        first = &who;
+      }
       last = &who;
     }
-    PIRN_ALWAYS_INLINE void drop_first() noexcept { first = first->next_; }
+    PIRN_ALWAYS_INLINE void drop_first() noexcept { first = static_cast<coroutine_agent*>(first->next); }
   };
 
   [[nodiscard]] bool add_fiber() noexcept;
@@ -155,7 +160,6 @@ class coroutine_runner {
   PIRN_NOINLINE std::coroutine_handle<> yield_slow(coroutine_agent& from) noexcept;
   void resume_all() noexcept;
   void resume(coroutine_agent& chain, std::coroutine_handle<> from) noexcept;
-  void take_remote() noexcept;
   [[nodiscard]] bool all_held_up() const noexcept;
   /// Whether the running fiber is in `switching_`.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool switches_here() const noexcept { return home_.queue.running() == switching_; }
@@ -175,7 +179,6 @@ class coroutine_runner {
   }
 
   worker& home_;
-  // -- by the home thread
   ready_list ready_;
   /// The fiber that has resumed a chain from its loop last, if the chains may switch there to others. Null while a task
   /// that runs in it awaits another one by `await`: what that begins is not to run the worker's other tasks.
@@ -187,9 +190,8 @@ class coroutine_runner {
   active_resume* active_ = nullptr;  ///< the fibers
   /// From `pass` to the `resume` in which the call of a coroutine then returns, with nothing in between.
   std::coroutine_handle<> left_over_;
-  // -- shared
-  wait_queue idle_;    ///< fibers without work; its lock guards the list below
-  ready_list remote_;  ///< made ready by other threads
+  wait_list idle_;  ///< fibers without work
+  one_worker only_home_;
 };
 
 PIRN_ALWAYS_INLINE bool coroutine_agent::has_nothing_bound(const inherited_context& here) const noexcept {

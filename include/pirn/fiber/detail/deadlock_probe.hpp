@@ -40,11 +40,6 @@ class deadlock_probe {
   // -- any thread
   /// Called when that thread was woken.
   void thread_was_woken() noexcept { thread_waits_.store(false, platform::memory_order_release); }
-  /// Whether another thread has made a coroutine ready that the worker has not looked at yet.
-  [[nodiscard]] bool coroutine_ready() const noexcept { return coroutine_ready_.load(platform::memory_order_relaxed); }
-  void set_coroutine_ready() noexcept { coroutine_ready_.store(true, platform::memory_order_release); }
-  /// By the worker's scheduler.
-  void coroutines_looked_at() noexcept { coroutine_ready_.store(false, platform::memory_order_relaxed); }
 
  private:
   friend class deadlock_watch;
@@ -64,7 +59,6 @@ class deadlock_probe {
   platform::atomic<idle_report> report_{idle_report::absent};
   /// For a worker that runs in a wait of its OS thread: false once that thread was woken.
   platform::atomic<bool> thread_waits_{true};
-  platform::atomic<bool> coroutine_ready_{false};
   platform::atomic<std::uint64_t> fingerprint_{0};  ///< of the waits that it has seen
 };
 

@@ -129,18 +129,21 @@ class alignas(64) worker {
   void run_on_caller(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   /// Wakes a sleeping worker, unless one is searching, for work that others may take now.
   void recruit_searcher() noexcept;
-  /// Pushes a ready fiber of this worker to its inbox. Called by a fiber of another worker of the runtime.
-  void push_remote(run_node* node) noexcept {
-    if (incoming.push(node)) {
+  /// Pushes a ready fiber or chain of tasks of this worker to its inbox. Called by a fiber of another worker of the
+  /// runtime.
+  template <class Entry>
+  void push_remote(Entry* ready) noexcept {
+    if (incoming.push(ready)) {
       last_remote_push.store(platform::now(), platform::memory_order_relaxed);
       idle->unpark(index);
     }
   }
   /// As `push_remote`, from any thread: the fiber may be the last one, and the runtime gone before this returns.
-  void inject(run_node* node) noexcept {
+  template <class Entry>
+  void inject(Entry* ready) noexcept {
     const std::shared_ptr<idle_workers> kept = idle;
     const unsigned here = index;
-    if (incoming.push(node)) {
+    if (incoming.push(ready)) {
       kept->unpark(here);
     }
   }
