@@ -74,7 +74,7 @@ CONTESTED = [("threads, 2 workers", "threads", {"workers": 2}, "ns"), ("condvar,
                for n in (2, 8) for count in (80, 80_000)),
              *((f"a million sleeps: {op}", "timers", {"op": op}, "ns") for op in ("insert", "cancel", "fire"))]
 # What is no other library, but the same work without one.
-BARE = ("loop", "serial", "bare", "limit", "fio")
+BARE = ("loop", "serial", "bare", "limit", "in-stack", "fio")
 # The rows and columns of README.md's table.
 README_ROWS = {"pirn": "**pirn**", "corosensei": "corosensei, no scheduler", "boost-fiber": "Boost.Fiber", "tokio": "tokio", "go": "Go",
                "pthread": "OS threads", "nginx": "nginx"}

@@ -1,7 +1,7 @@
 // Worst-case stack bounds. A program requests one by a call of `pirn_spawn_bounded_needs_the_compiler_plugin`, with the
 // function that runs first on the stack as its argument. The call is replaced by the bound, or refused with the reason
-// why there is no bound. For separate compilation the plugin writes summaries, and reads them together with the files
-// of assumptions.
+// why there is no bound. Generators ask for a stack of that size (stack_generators.hpp). For separate compilation the
+// plugin writes summaries, and reads them together with the files of assumptions.
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,9 +12,6 @@
 #include "bitcode.hpp"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/IR/Constants.h"
-#include "llvm/IR/DebugInfoMetadata.h"
-#include "llvm/IR/DiagnosticInfo.h"
-#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/FileSystem.h"
@@ -25,7 +22,9 @@
 #include "stack_copies.hpp"
 #include "stack_facts.hpp"
 #include "stack_frames.hpp"
+#include "stack_generators.hpp"
 #include "stack_graph.hpp"
+#include "stack_messages.hpp"
 #include "stack_options.hpp"
 #include "stack_report.hpp"
 
@@ -208,8 +207,9 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
   PreservedAnalyses run(Module& module, ModuleAnalysisManager& /*analyses*/) {
     const bool later = is_for_later(module, post_link_);
     const std::vector<bound_query> queries = bound_queries_in(module);
+    const std::vector<generator_query> generators = generator_queries_in(module);
     const stack_options options = stack_options::given();
-    if (later || (queries.empty() && options.report.empty() && options.summaries.empty())) {
+    if (later || (queries.empty() && generators.empty() && options.report.empty() && options.summaries.empty())) {
       return PreservedAnalyses::all();
     }
     stack_facts facts;
@@ -227,6 +227,11 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
         roots.push_back(each.entry);
       }
     }
+    for (const generator_query& each : generators) {
+      if (each.entry != nullptr) {
+        roots.push_back(each.entry);
+      }
+    }
     if (!options.summaries.empty()) {
       for (Function& each : module) {
         if (!each.isDeclaration() && each.hasExternalLinkage()) {
@@ -238,7 +243,12 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
     const bool copied = keep_to_own_copies(
         roots, [&](const Function& function) { return facts.fact_for(function.getName()) != nullptr; });
     facts.annotate(query_symbol, {});  // no call of it will be left
-    stack_frames frames = frames_of(module, level_, error);
+    const auto amend = [&](stack_frames& frames) { refine(module, frames); };
+    give_generator_frames(module, level_, facts, options.otherwise, amend, error);
+    stack_frames frames;
+    if (error.empty() && (!queries.empty() || !options.report.empty() || !options.summaries.empty())) {
+      frames = frames_of(module, level_, error);
+    }
     if (!error.empty()) {
       module.getContext().emitError("pirn: no stack bounds: " + error);
       return PreservedAnalyses::all();
@@ -258,7 +268,7 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
     if (!options.summaries.empty()) {
       write_summary(options.summaries, module, summary_text(for_others(module, frames, facts)));
     }
-    return queries.empty() && !copied ? PreservedAnalyses::all() : PreservedAnalyses::none();
+    return queries.empty() && generators.empty() && !copied ? PreservedAnalyses::all() : PreservedAnalyses::none();
   }
 
  private:
@@ -272,7 +282,7 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
       report.add_entry(name);
       if (bound.bytes) {
         value = ConstantInt::get(query.call->getType(), *bound.bytes);
-        remark(*query.call, *query.entry, bound);
+        remark_bound(*query.call, *query.entry, bound);
       } else {
         report_unbounded(*query.call, "pirn: a fiber with this body cannot have a bounded stack: " +
                                           shown(bound.path.back().function) + ": " + bound.why_none + "; on the path " +
@@ -281,30 +291,6 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
     }
     query.call->replaceAllUsesWith(value);
     query.call->eraseFromParent();
-  }
-
-  static void report_unbounded(const CallInst& call, const std::string& why) {
-    const DiagnosticLocation where = place_of(call);
-    call.getContext().diagnose(DiagnosticInfoUnsupported(*call.getFunction(), why, where));
-  }
-
-  static void remark(const CallInst& call, const Function& entry, const stack_bound& bound) {
-    OptimizationRemark text("pirn-stack-bounds", "StackBound", place_of(call), call.getParent());
-    text << "at most "
-         << DiagnosticInfoOptimizationBase::Argument("Bytes", static_cast<unsigned long long>(*bound.bytes))
-         << " bytes of stack for " << DiagnosticInfoOptimizationBase::Argument("Entry", shown(entry.getName().str()))
-         << ", on the path " << DiagnosticInfoOptimizationBase::Argument("Path", shown(bound.path));
-    call.getContext().diagnose(text);
-  }
-
-  /// Returns the place in the user's code: the call of the functions of pirn from which the call is inlined.
-  static DiagnosticLocation place_of(const CallInst& call) {
-    const DILocation* where = call.getDebugLoc().get();
-    while (where != nullptr && where->getInlinedAt() != nullptr &&
-           where->getFilename().ends_with("pirn/fiber/expert/bounded.hpp")) {
-      where = where->getInlinedAt();
-    }
-    return DebugLoc(where);
   }
 
   static void write_summary(const std::string& folder, const Module& module, const std::string& text) {

@@ -102,6 +102,12 @@ bool stack_facts::read_line(StringRef line) {
   return true;
 }
 
+void stack_facts::add_unless_known(StringRef line) {
+  stack_facts one;
+  one.read_line(line);
+  facts_.insert(one.facts_.begin(), one.facts_.end());
+}
+
 bool stack_facts::read_file(StringRef path, std::string& error) {
   auto text = llvm::MemoryBuffer::getFile(path, true);
   if (!text) {

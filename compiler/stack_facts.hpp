@@ -33,6 +33,8 @@ class stack_facts {
   /// Returns the fact about the function; null without one.
   const fact* fact_for(llvm::StringRef function) const;
   void annotate(llvm::StringRef function, const fact& what) { facts_[function.str()] = what; }
+  /// Adds a line of a file of facts, unless there is one for that name or pattern.
+  void add_unless_known(llvm::StringRef line);
   /// Returns the possible targets of calls through pointers in it; null if no file gives them.
   const std::vector<std::string>* targets_in(llvm::StringRef function) const;
   /// Returns the frame that a summary gives for it; null without one.

@@ -15,8 +15,8 @@ using namespace llvm;
 
 cl::list<std::string> assumptions("pirn-stack-assumptions", cl::value_desc("file or folder"),
                                   cl::desc("stack use of functions whose code is elsewhere"));
-cl::opt<std::string> otherwise("pirn-stack-default", cl::value_desc("bytes"),
-                               cl::desc("stack use to assume for functions of which nothing is known"));
+cl::opt<std::string> default_bytes("pirn-stack-default", cl::value_desc("bytes"),
+                                   cl::desc("stack use to assume for functions of which nothing is known"));
 cl::opt<std::string> report("pirn-stack-report", cl::value_desc("file"),
                             cl::desc("append the bounds to this file, as JSON"));
 cl::opt<std::string> summaries("pirn-stack-summaries", cl::value_desc("folder"),
@@ -37,7 +37,7 @@ stack_options stack_options::given() {
   for (const StringRef each : parts) {
     options.assumptions.push_back(each.str());
   }
-  if (const std::string bytes = given_or(pirn::plugin::otherwise, "PIRN_STACK_DEFAULT"); !bytes.empty()) {
+  if (const std::string bytes = given_or(default_bytes, "PIRN_STACK_DEFAULT"); !bytes.empty()) {
     std::uint64_t value = 0;
     if (StringRef(bytes).getAsInteger(10, value)) {
       report_fatal_error(Twine("pirn: -pirn-stack-default is not a number: ") + bytes, false);

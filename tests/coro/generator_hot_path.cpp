@@ -35,6 +35,15 @@ extern "C" word sum_in_frame(word from) {
   return sum;
 }
 
+extern "C" word sum_in_pool(word from) {
+  pirn::generator<word> elements = count_down{from};
+  word sum = 0;
+  for (const word element : elements) {
+    sum += element;
+  }
+  return sum;
+}
+
 struct numbers {
   const int* data;
   std::size_t size;

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Looks at the machine code of generators' loops: the peer of each side stays in registers, nothing is called, a side
-is resumed where a block of 32 bytes begins, and the body that for_each inlines gives the vector instructions of the
-plain loop.
+is resumed where a block of 32 bytes begins, a generator that is made where it is iterated is entered by a direct jump,
+and the body that for_each inlines gives the vector instructions of the plain loop.
 
     generator_hot_path_test.py [-v] [COMPILER...]
 """
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "context"))
-from disassembly import SWITCH, forbidden, functions, loop_of, report, resumed_inside_a_block, run  # noqa: E402
+from disassembly import OBJDUMP, SWITCH, forbidden, functions, loop_of, report, resumed_inside_a_block, run  # noqa: E402
 
 MEMORY = re.compile(r"\(%r")
 END_OF_FRAME = "$0x6e656e64,"  # whether a body has overrun its frame: compared at each turn
@@ -45,6 +46,19 @@ def check_loops(found, what):
     return good
 
 
+def check_entries(folder, what):
+    """Returns whether a generator that is made and iterated in one function is entered by a direct jump."""
+    listing = subprocess.run([OBJDUMP, "-dr", "--no-show-raw-insn", Path(folder) / "hot_path.o"], check=True,
+                             capture_output=True, text=True).stdout
+    good = True
+    for name in ("sum_in_frame", "sum_in_pool"):
+        code = listing.partition(f"<{name}>:")[2].partition("\n\n")[0]
+        direct, indirect = len(re.findall(r"\tjmp .*\n.*R_X86_64_\w+\s.*producer_entry", code)), len(re.findall(r"\tjmp +\*", code))
+        good &= report(direct == 1 and indirect == 1,  # the other switch is that of the loop
+                       f"{what} {name}: {direct} direct jumps to the body, {indirect} switches through a register")
+    return good
+
+
 def check_for_each(found, what):
     """Returns whether there are as many vector additions as in the plain loop, and no switch."""
     counts = {}
@@ -59,6 +73,8 @@ def check_for_each(found, what):
 def check(compiler, level, folder):
     found = functions(compiler, [level, "-fomit-frame-pointer"], HERE / "generator_hot_path.cpp", folder)
     good = check_loops(found, f"{compiler} {level}")
+    if compiler.startswith("clang"):
+        good &= check_entries(folder, f"{compiler} {level}")
     if level == "-O3":  # gcc 12 vectorises little at -O2
         good &= check_for_each(found, f"{compiler} {level}")
     return good

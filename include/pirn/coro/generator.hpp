@@ -33,6 +33,11 @@
 #include "pirn/stack/expert/frame_buffer.hpp"
 #include "pirn/stack/expert/guarded_pool.hpp"
 
+/// The compiler plugin replaces each call by the address of a variable of the function around it, which has room for
+/// what `entry` uses and `more` bytes. The function has no definition.
+extern "C" void* pirn_generator_frame_needs_the_compiler_plugin(void (*entry)(), std::size_t more,
+                                                                const void* generator) noexcept;
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
@@ -107,6 +112,31 @@ class generator_yield : public detail::generator_producer {
 
 namespace detail {
 
+/// A variable that the compiler plugin has made for generators with frame<>.
+struct plugin_frame {
+  word used;  ///< 0 at the begin of the function that has it
+  word size;  ///< of the bytes behind this header: a margin and a stack
+  static constexpr std::size_t margin = 128;
+};
+/// The allocator of such stacks, which has no state.
+struct plugin_frames {
+  static plugin_frame& header_of(void* limit) noexcept {
+    return static_cast<plugin_frame*>(static_cast<void*>(static_cast<char*>(limit) - plugin_frame::margin))[-1];
+  }
+  stack_result allocate(std::size_t) = delete;
+  PIRN_ALWAYS_INLINE void deallocate(stack from) noexcept { header_of(from.limit()).used = 0; }
+  static plugin_frames all;
+};
+inline plugin_frames plugin_frames::all;
+template <>
+inline constexpr bool marks_end<plugin_frames> = true;
+template <>
+inline constexpr std::size_t margin_below<plugin_frames> = plugin_frame::margin;
+
+/// Whether a stack of an allocator of this type has room for the body, whatever that is.
+template <class Allocator>
+inline constexpr bool always_fits = std::is_same_v<Allocator, plugin_frames>;
+
 /// A separate class: argument-dependent lookup for an iterator looks at this class, and not at T, which may be
 /// incomplete.
 template <class T>
@@ -164,14 +194,24 @@ class generator_iterators<T>::iterator {
   friend class generator_base<T>;
   PIRN_ALWAYS_INLINE explicit iterator(generator_control* control) noexcept : control_(control) {}
 
-  PIRN_ALWAYS_INLINE void advance(word message) {
+  PIRN_ALWAYS_INLINE void advance(word message, enter_generator enter = nullptr) {
     if (producer_.tagged()) [[unlikely]] {
       generator_misused(control_);
     }
     generator_peer producer = producer_.take();
     second_ = undef_word();
     first_ = message;
-    producer.resume(first_, second_);
+    if (enter != nullptr) {
+      // Copies, since these have addresses until the call is inlined.
+      generator_peer side = producer;
+      word first = first_, second = second_;
+      enter(*control_, side, first, second);
+      producer = side;
+      first_ = first;
+      second_ = second;
+    } else {
+      producer.resume(first_, second_);
+    }
     producer_ = producer;
     if (producer_.tagged()) [[unlikely]] {
       producer_.sanitizer.forget();
@@ -208,10 +248,11 @@ class generator_base {
       generator_misused(control_);
     }
     iterator it(control_);
+    const enter_generator enter = generator_known_fresh(*control_);
     if (control_->status != generator_status::ended) {
       it.producer_ = control_->at;
       control_->status = generator_status::iterating;
-      it.advance(reinterpret_cast<word>(control_));
+      it.advance(reinterpret_cast<word>(control_), enter);
     }
     return it;
   }
@@ -228,9 +269,20 @@ class generator_base {
   PIRN_ALWAYS_INLINE void release() noexcept {
     if (control_ != nullptr) {
       if (control_->status == generator_status::ended || control_->status == generator_status::fresh) {
-        control_->dispose(*control_);
+        control_->operations->dispose(*control_);
       } else {
         generator_destroy(*control_);
+      }
+    }
+  }
+
+  /// Called before frames without a guard are unwound; at its end the body has tested this itself.
+  template <class Allocator>
+  PIRN_ALWAYS_INLINE void check_end() const noexcept {
+    if (control_->status == generator_status::suspended) {
+      const auto limit = reinterpret_cast<word>(control_->limit);
+      if (stack_end::overwritten(limit) || stack_end::overwritten_below<margin_below<Allocator>>(limit)) [[unlikely]] {
+        generator_ran_off(*control_, UINTPTR_MAX);
       }
     }
   }
@@ -243,7 +295,7 @@ class generator_base {
     constexpr std::size_t min_size = sizeof(control) + alignment + 256;
     auto* const at =
         reinterpret_cast<void*>((reinterpret_cast<word>(memory.top()) - sizeof(control)) & ~(alignment - 1));
-    const bool fits = memory.size() >= min_size;
+    const bool fits = always_fits<Allocator> || memory.size() >= min_size;
     control* made = nullptr;
     if constexpr (std::is_nothrow_constructible_v<std::decay_t<Body>, Body>) {
       made = fits ? ::new (at) control(std::forward<Body>(body), memory, from) : nullptr;
@@ -255,7 +307,7 @@ class generator_base {
         throw;
       }
     }
-    if (made == nullptr) [[unlikely]] {
+    if (!fits) [[unlikely]] {
       take_back(memory, from);
       throw std::system_error(make_error_code(stack_error::too_small), "pirn: generator");
     }
@@ -271,26 +323,28 @@ class generator_base {
     }
     made->at.at = arch::prepare_producer<generator_run<control>>(at);
     made->at.sanitizer = sanitizer_peer(made->sanitizer);
-    made->dispose = &control::give_back;
-    if constexpr (std::is_same_v<Allocator, guarded_pool>) {
-      made->moves = &moves_of<std::decay_t<Body>>;
-    } else if constexpr (marks_end<Allocator>) {
-      made->moves = &named<std::decay_t<Body>>;
-    }
+    made->operations = &operations_of<control>;
+    made->status = generator_status::fresh;  // again, behind all that may write there for all the compiler knows
     control_ = made;
   }
-  template <class Body>
-  static constexpr generator_moves make_moves() noexcept {
-    if constexpr (std::is_nothrow_move_constructible_v<Body>) {
-      return {&generator_run<generator_control_of<yield, Body, guarded_pool>>::run_here, &to_larger<Body>};
-    } else {
-      return {nullptr, nullptr};
+  template <class Control>
+  static constexpr generator_operations make_operations() noexcept {
+    using body = decltype(Control::body);
+    using allocator = typename Control::allocator;
+    generator_operations made{&Control::give_back, &generator_run<Control>::enter};
+    if constexpr (std::is_same_v<allocator, guarded_pool>) {
+      made.pooled = true;
+      if constexpr (std::is_nothrow_move_constructible_v<body>) {
+        made.run_here = &generator_run<Control>::run_here;
+        made.to_larger = &to_larger<body>;
+      }
+    } else if constexpr (marks_end<allocator>) {
+      made.body = &body_name<body>;
     }
+    return made;
   }
-  template <class Body>
-  static constexpr generator_moves moves_of = make_moves<Body>();
-  template <class Body>
-  static constexpr generator_moves named{nullptr, nullptr, &body_name<Body>};
+  template <class Control>
+  static constexpr generator_operations operations_of = make_operations<Control>();
   template <class Body>
   PIRN_COLD static generator_control* to_larger(generator_control& fresh) noexcept {
     constexpr std::size_t times = 16;
@@ -302,7 +356,7 @@ class generator_base {
     generator_base larger;
     larger.create(std::move(from.body), got.value, from.owner);
     larger.control_->size = from.size;
-    fresh.dispose(fresh);
+    fresh.operations->dispose(fresh);
     return std::exchange(larger.control_, nullptr);
   }
   template <class Allocator>
@@ -313,11 +367,17 @@ class generator_base {
   }
   template <class Body, class Allocator>
   PIRN_ALWAYS_INLINE void create_from(Allocator& from, std::size_t size, Body&& body) {
+    create(std::forward<Body>(body), stack_of(from, size), &from);
+  }
+  // A function, so that the result is gone before the generator is made. To the compiler its end writes to the
+  // generator, which may lie in it.
+  template <class Allocator>
+  PIRN_ALWAYS_INLINE static stack stack_of(Allocator& from, std::size_t size) {
     const stack_result got = from.allocate(size);
     if (!got) [[unlikely]] {
       throw std::system_error(make_error_code(got.error), "pirn: generator");
     }
-    create(std::forward<Body>(body), got.value, &from);
+    return got.value;
   }
 
   generator_control* control_ = nullptr;
@@ -397,15 +457,60 @@ class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public det
   }
   generator(generator&&) = delete;
   generator& operator=(generator&&) = delete;
-  PIRN_ALWAYS_INLINE ~generator() {
-    // Before the frames on it are unwound; at the end of the body it has tested this itself.
-    if (this->control_->status == detail::generator_status::suspended) {
-      const auto limit = reinterpret_cast<detail::word>(this->limit());
-      if (detail::stack_end::overwritten(limit) ||
-          detail::stack_end::overwritten_below<detail::margin_below<detail::frame_memory<N>>>(limit)) [[unlikely]] {
-        detail::generator_ran_off(*this->control_, UINTPTR_MAX);
-      }
+  PIRN_ALWAYS_INLINE ~generator() { this->template check_end<detail::frame_memory<N>>(); }
+};
+
+namespace detail {
+
+[[noreturn]] PIRN_COLD inline void generator_frame_in_use() noexcept {
+  fail_contract("a generator with frame<> was made where the last one that the same statement has made still lives");
+}
+
+}  // namespace detail
+
+/// As generator<T, frame<N>>, with as many bytes as the body needs, which the compiler plugin finds. They are part of
+/// the frame of the function of which this is a variable. One statement must not make a second one while the first
+/// lives; the program ends with a message then.
+template <class T>
+class [[nodiscard]] generator<T, frame<0>> : public detail::generator_base<T> {
+ public:
+  /// Makes a generator, suspended before the first statement of `body`.
+  template <detail::generator_body<T> Body>
+    requires(!detail::is_generator<std::remove_cvref_t<Body>>)
+  PIRN_ALWAYS_INLINE generator(Body&& body) {
+    static_assert(std::is_empty_v<sanitizer_state>,
+                  "generators with frame<> are not available in builds with a sanitizer or for valgrind");
+    using control = detail::generator_control_of<typename generator::yield, std::decay_t<Body>, detail::plugin_frames>;
+    constexpr std::size_t more = sizeof(control) + alignof(control) + 64 + detail::plugin_frame::margin;
+    constexpr auto entry = &arch::producer_entry<detail::generator_run<control>>;
+    auto& memory = *static_cast<detail::plugin_frame*>(
+        pirn_generator_frame_needs_the_compiler_plugin(reinterpret_cast<void (*)()>(entry), more, this));
+    if (memory.used != 0) [[unlikely]] {
+      detail::generator_frame_in_use();
     }
+    char* const margin = reinterpret_cast<char*>(&memory + 1);
+    this->create(std::forward<Body>(body), stack(margin + detail::plugin_frame::margin, margin + memory.size),
+                 &detail::plugin_frames::all);
+    memory.used = 1;
+  }
+  generator(generator&&) = delete;
+  generator& operator=(generator&&) = delete;
+  PIRN_ALWAYS_INLINE ~generator() {
+    // As release() of the base, without a call through a pointer where the body has ended: a body that makes such a
+    // generator would have no bound.
+    this->template check_end<detail::plugin_frames>();
+    detail::generator_control& control = *this->control_;
+    if (control.status == detail::generator_status::ended) {
+      char* const limit = static_cast<char*>(control.limit);
+      const stack memory(limit, limit + control.size);
+      detail::stack_end::check("a generator", limit, memory.top(), UINTPTR_MAX, control.operations->body);
+      std::destroy_at(&control);
+      detail::frame_bodies::gone(limit, memory.top());
+      detail::plugin_frames::all.deallocate(memory);
+    } else {
+      detail::generator_break_off(control);
+    }
+    this->control_ = nullptr;  // last, so that the compiler knows it in the destructor of the base
   }
 };
 

@@ -129,11 +129,15 @@
 // Marks a function that ends the process with a message. It may overwrite the stacks below a small one, since they no
 // longer matter.
 #define PIRN_ENDS_PROCESS __attribute__((noinline, annotate("pirn-stack: noreturn")))
+// Marks a function that is not inlined and that, with all it calls, uses no more stack than an unwind, for which the
+// compiler plugin reserves room on the stack of a generator (6144 bytes; it has that number too).
+#define PIRN_AS_DEEP_AS_UNWIND __attribute__((annotate("pirn-stack: 6144")))
 // Marks a function that one source file of pirn defines and no other code can, though its symbol is weak: an
 // instantiated member of a class template, or a function that is declared weak.
 #define PIRN_DEFINED_ONCE __attribute__((annotate("pirn-stack: defined once")))
 #else
 #define PIRN_NEVER_BOUNDED __attribute__((noinline))
 #define PIRN_ENDS_PROCESS __attribute__((noinline))
+#define PIRN_AS_DEEP_AS_UNWIND
 #define PIRN_DEFINED_ONCE
 #endif

@@ -38,8 +38,9 @@ const char* body_name() noexcept {
 }
 
 /// Ends the program with a message that names the body, if that is given.
-[[noreturn]] PIRN_COLD inline void ran_off_stack(const char* what, const void* limit, const void* top,
-                                                 std::uintptr_t sp, name_of_body body = nullptr) noexcept {
+[[noreturn]] PIRN_COLD PIRN_ENDS_PROCESS inline void ran_off_stack(const char* what, const void* limit, const void* top,
+                                                                   std::uintptr_t sp,
+                                                                   name_of_body body = nullptr) noexcept {
   const auto lowest = reinterpret_cast<std::uintptr_t>(limit);
   const std::size_t has = reinterpret_cast<std::uintptr_t>(top) - lowest;
   const std::size_t needed = has + (lowest - sp < near_below ? lowest - sp : 1);

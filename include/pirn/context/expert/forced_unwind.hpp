@@ -102,7 +102,7 @@ class forced_unwind {
   template <class Body, class Where>
   friend ending run_unwindable(Body&& body, Where&& where);
 
-  static ending caught(std::exception_ptr& thrown);
+  PIRN_AS_DEEP_AS_UNWIND static ending caught(std::exception_ptr& thrown);
   static _Unwind_Exception* caught_foreign() noexcept;
   static _Unwind_Reason_Code step(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception*, _Unwind_Context*,
                                   void* self);

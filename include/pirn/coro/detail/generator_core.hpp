@@ -102,6 +102,13 @@ struct generator_peer {
     arch::resume_producer(at, first, second);
     sanitizer.arrive();
   }
+  /// As `resume`, of a producer that has not begun and whose stack begins at `top`.
+  template <class Run>
+  PIRN_ALWAYS_INLINE void begin(void* top, word& first, word& second) noexcept {
+    sanitizer.leave();
+    arch::begin_producer<Run>(top, at, first, second);
+    sanitizer.arrive();
+  }
   PIRN_ALWAYS_INLINE void resume_tagged(word& first, word& second) noexcept {
     sanitizer.leave();
     arch::resume_producer<arch::peer_tag>(at, first, second);
@@ -122,7 +129,7 @@ struct generator_peer {
 struct generator_message;
 
 enum class generator_status : std::uint8_t {
-  fresh,      ///< the body has not begun
+  fresh = 0,  ///< the body has not begun
   suspended,  ///< at a yield, and `at` says where
   iterating,  ///< an iterator, or a generator that delegates to this one, holds what `at` held
   ended,
@@ -130,15 +137,22 @@ enum class generator_status : std::uint8_t {
 
 struct generator_control;
 
-/// Operations on a generator with a pool stack before its body has begun; null if it cannot be moved.
-struct generator_moves {
+/// Facts and functions that all generators with one type of body and of allocator share.
+struct generator_operations {
+  /// Releases the stack, and destroys the body if it has not begun.
+  void (*dispose)(generator_control& self) noexcept;
+  /// Resumes `side`, that of a fresh one, by a direct jump.
+  void (*enter)(generator_control& fresh, generator_peer& side, word& first, word& second) noexcept;
+  /// Whether its stack is of the usual pool, and so has a guard and room for bodies to which it delegates.
+  bool pooled = false;
+  // The next two are for one on such a stack, before its body has begun; null if it cannot be moved.
   /// Runs the body on the running stack, with its elements to `consumer`; ends the generator before that. The stack
   /// belongs to `on`.
-  void (*run_here)(generator_control& fresh, generator_control& on, generator_peer& consumer);
+  void (*run_here)(generator_control& fresh, generator_control& on, generator_peer& consumer) = nullptr;
   /// Moves it to a stack with room for many generators that it delegates to; returns it unchanged if there is no such
   /// stack.
-  generator_control* (*to_larger)(generator_control& fresh) noexcept;
-  /// Only of a generator whose stack has a word at its end, and which has none of these operations.
+  generator_control* (*to_larger)(generator_control& fresh) noexcept = nullptr;
+  /// Only of a generator whose stack has a word at its end.
   name_of_body body = nullptr;
 };
 
@@ -156,10 +170,7 @@ struct generator_control {
   /// The lowest address of its stack, which ends at this object.
   void* limit = nullptr;
   taken_blocks blocks{};  ///< its open blocks, while it is suspended
-  /// Releases the stack, and destroys the body if it has not begun.
-  void (*dispose)(generator_control& self) noexcept = nullptr;
-  /// Null if its stack is of another allocator than a pool, and so perhaps without a guard.
-  const generator_moves* moves = nullptr;
+  const generator_operations* operations = nullptr;
   /// Of its stack, or the size that its body was promised of a larger one.
   std::size_t size = 0;
   /// Number of delegating generators that wait for it, each on a separate stack.
@@ -178,7 +189,7 @@ struct generator_message {
 
 // ---- cold code: never gets a side in use, not even by value, since that may be passed by address ---------------
 
-[[noreturn]] PIRN_COLD inline void generator_misused(const generator_control* control) {
+[[noreturn]] PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline void generator_misused(const generator_control* control) {
   if (control == nullptr) {
     throw std::logic_error("pirn: generator: it has been moved from");
   }
@@ -190,14 +201,15 @@ struct generator_message {
       "body");
 }
 
-[[noreturn]] PIRN_COLD inline void generator_ran_off(const generator_control& control, word sp) noexcept {
+[[noreturn]] PIRN_COLD PIRN_ENDS_PROCESS inline void generator_ran_off(const generator_control& control,
+                                                                       word sp) noexcept {
   ran_off_stack("a generator", control.limit, static_cast<const char*>(control.limit) + control.size, sp,
-                control.moves->body);
+                control.operations->body);
 }
 
 /// It yields from below the end of its stack, as far as the position shows: it may also yield in a body that it runs,
 /// on another stack.
-PIRN_COLD inline void generator_below(const generator_control& control, word sp) noexcept {
+PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline void generator_below(const generator_control& control, word sp) noexcept {
   const stack running = &this_stack::bounds_if_linked != nullptr ? this_stack::bounds_if_linked() : stack();
   const bool elsewhere = running.size() != 0 && !running.contains(control.limit);
   if (!elsewhere && !frame_bodies::may_hold(sp, reinterpret_cast<word>(control.limit))) {
@@ -205,12 +217,12 @@ PIRN_COLD inline void generator_below(const generator_control& control, word sp)
   }
 }
 
-[[noreturn]] PIRN_COLD inline void generator_yield_misused() {
+[[noreturn]] PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline void generator_yield_misused() {
   throw std::logic_error("pirn: generator: yield was called while its generator is not running");
 }
 
 /// Called when the producer has ended: rethrows its exception.
-PIRN_COLD inline void generator_ended(generator_control* control) {
+PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline void generator_ended(generator_control* control) {
   if (control->how == ending::threw) {
     rethrow_of_body(std::exchange(control->exception, nullptr));
   }
@@ -223,8 +235,9 @@ PIRN_COLD inline void generator_ended(generator_control* control) {
 // The arguments are in the registers in which the switch has left them.
 /// Handles a tagged resumer, given its peer: does not return if it cancels; otherwise `message` has the consumer to
 /// yield to.
-PIRN_COLD inline void generator_on_tagged_resume(void* pc, void* sp, void* fp, generator_control& self,
-                                                 generator_message& message) {
+PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline void generator_on_tagged_resume(void* pc, void* sp, void* fp,
+                                                                        generator_control& self,
+                                                                        generator_message& message) {
   if (message.cancel != nullptr) {
     self.cancelled = &message;
     message.cancel->raise();
@@ -240,18 +253,32 @@ PIRN_COLD std::invoke_result_t<Use, const body_stack&> generator_with_stacks(con
   return of.delegation != nullptr ? generator_with_stacks(*of.delegation->by, use, &mine) : use(mine);
 }
 /// Detaches the open blocks on these stacks.
-PIRN_COLD inline void generator_take_blocks(generator_control& self) {
+PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline void generator_take_blocks(generator_control& self) {
   self.blocks = generator_with_stacks(self, [](const body_stack& all) { return take_blocks(&all, stack_position()); });
 }
 /// As check_yields_here.
-PIRN_COLD inline void generator_check_yields_here(const generator_control& self) {
+PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline void generator_check_yields_here(const generator_control& self) {
   generator_with_stacks(self, [](const body_stack& all) { check_yields_here(all, stack_position()); });
 }
 /// Yields to `consumer` and restores the detached blocks.
-PIRN_COLD inline void generator_yield_without(generator_control& self, generator_peer& consumer, word& first,
-                                              word second) noexcept {
+PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline void generator_yield_without(generator_control& self, generator_peer& consumer,
+                                                                     word& first, word second) noexcept {
   consumer.yield(first, second);
   put_blocks(self.blocks);
+}
+
+using enter_generator = void (*)(generator_control& fresh, generator_peer& side, word& first, word& second) noexcept;
+/// Returns the operation `enter` if the compiler sees that the generator has not begun, and which body it has; null
+/// otherwise. gcc would see that too, but calls `enter`, which clang inlines.
+PIRN_ALWAYS_INLINE enter_generator generator_known_fresh([[maybe_unused]] const generator_control& control) noexcept {
+#if defined(__clang__)
+  const generator_operations& known = *control.operations;
+  const auto status = static_cast<int>(control.status);
+  if (__builtin_constant_p(status) && status == 0 && __builtin_constant_p(static_cast<int>(known.pooled))) {
+    return known.enter;
+  }
+#endif
+  return nullptr;
 }
 
 /// Resumes a suspended generator so that it unwinds its stack. Returns when it has ended, or has left its place to a
@@ -304,7 +331,16 @@ PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
     } while (!side.tagged());
     control.exception = nullptr;
   }
-  control.dispose(control);
+  control.operations->dispose(control);
+}
+
+/// Releases a generator whose body has not ended.
+PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline void generator_break_off(generator_control& control) noexcept {
+  if (control.status == generator_status::fresh) {
+    control.operations->dispose(control);
+  } else {
+    generator_destroy(control);
+  }
 }
 
 // ---- the producer's side -----------------------------------------------------------------------------------------
@@ -374,9 +410,8 @@ class generator_producer {
   /// one stack for many levels. `inner` is null then, and another generator if it was moved.
   PIRN_ALWAYS_INLINE void delegate_last(generator_control*& inner) {
     check_delegates_here();
-    if (inner != nullptr && inner->status == generator_status::fresh && inner->moves != nullptr &&
-        inner->moves->run_here != nullptr && self_.moves != nullptr && self_.moves->body == nullptr &&
-        !consumer_.tagged()) {
+    if (inner != nullptr && inner->status == generator_status::fresh && inner->operations->run_here != nullptr &&
+        self_.operations->pooled && !consumer_.tagged()) {
       const word limit = reinterpret_cast<word>(self_.limit);
       const word room = stack_position() - limit;
       if (room >= inner->size && room < reinterpret_cast<word>(&self_) - limit) {
@@ -386,13 +421,13 @@ class generator_producer {
           PIRN_ALWAYS_INLINE ~restore_consumer() { to = from; }
         } back{consumer, consumer_};
         generator_control& fresh = *std::exchange(inner, nullptr);
-        fresh.moves->run_here(fresh, self_, consumer);
+        fresh.operations->run_here(fresh, self_, consumer);
         return;
       }
       // There may be many more levels. A few stacks of the usual size are available sooner than a large one.
       constexpr std::size_t few = 8;
       if (self_.waiting >= few) {
-        inner = inner->moves->to_larger(*inner);
+        inner = inner->operations->to_larger(*inner);
       }
     }
     delegate(inner);
@@ -534,11 +569,16 @@ struct generator_run {
     yield.finish();
   }
 
-  /// See `generator_moves::run_here`.
+  /// See `generator_operations::enter`.
+  static void enter(generator_control& fresh, generator_peer& side, word& first, word& second) noexcept {
+    side.begin<generator_run>(&fresh, first, second);
+  }
+
+  /// See `generator_operations::run_here`.
   PIRN_NOINLINE static void run_here(generator_control& fresh, generator_control& on, generator_peer& consumer) {
     using body_type = decltype(Control::body);
     body_type body(std::move(static_cast<Control&>(fresh).body));
-    fresh.dispose(fresh);
+    fresh.operations->dispose(fresh);
     typename Control::yield yield(on, consumer, undef_word(), false);
     const struct given_back {
       typename Control::yield& from;

@@ -44,7 +44,11 @@ struct own_stack {};
 /// unwind takes 5 KB more, the first time in a process; so less than 8192 is for a body that always runs to its end. A
 /// body that has overflowed ends the program at its next yield, at its end or when the generator is destroyed, with a
 /// message that names the body, if the overwritten memory lets the program come so far.
-template <std::size_t N>
+///
+/// Without a number, the compiler plugin finds how many bytes the body needs, an unwind included, and refuses a body
+/// for which there is no such number; docs/compiler.md says which. Such a generator must be a variable of the function
+/// that makes it. Without the plugin the program does not link.
+template <std::size_t N = 0>
 struct frame {};
 
 template <class T, class Driver = own_stack>

@@ -42,6 +42,12 @@ PIRN_ALWAYS_INLINE void resume_producer(peer& to, word& first, word& second) noe
   second = values[1];
 }
 
+/// `to` is what prepare_producer has returned.
+template <class Run>
+PIRN_ALWAYS_INLINE void begin_producer(void*, peer& to, word& first, word& second) noexcept {
+  resume_producer(to, first, second);
+}
+
 PIRN_ALWAYS_INLINE void yield_to_consumer(peer& to, word& first, word second) noexcept {
   resume_producer(to, first, second);
 }

@@ -76,7 +76,7 @@ PIRN_NAKED inline void start_producer() {
 /// with alloca and an over-aligned variable the frame has a base register, which clang refuses to a function that does
 /// not preserve it.
 template <class Run>
-[[noreturn]] void producer_entry(void* pc, void* fp, word message, void* sp) {
+[[noreturn, gnu::visibility("hidden")]] void producer_entry(void* pc, void* fp, word message, void* sp) {
   Run::run(peer{pc, sp, fp}, message);
 }
 /// Builds a producer on a fresh stack.
@@ -111,6 +111,50 @@ PIRN_SWITCH_INLINE void resume_producer(peer& to, word& first, word& second) noe
                  :
                  : "rbx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
   }
+  const word received0 = in0, received1 = in1;
+  PIRN_WRITE_PEER(to);
+  first = received0;
+  second = received1;
+  fp_control.restore();
+}
+
+/// As `resume_producer(to, first, second)`, by a direct jump to the first function of a producer that was prepared at
+/// `top` and has not begun. Ignores the earlier value of `to`.
+template <class Run>
+PIRN_SWITCH_INLINE void begin_producer(void* top, peer& to, word& first, word& second) noexcept {
+  const detail::fp_words fp_control;
+  void** const root = detail::initial_sp(top);
+  const word sent = first;
+  PIRN_INTO_ADDRESS(&producer_entry<Run>)
+  register void* pc asm("r12");
+  register void* sp asm("r13");
+  register void* fp asm("r14");
+  register word message asm("rdx") = sent;
+  register word in1 asm("rcx");
+  register word in0 asm("rax");
+  register void** fresh asm("r10") = root;
+  PIRN_INTO_REGISTER("r11")
+  asm volatile(
+      // At the jump rdi, rsi, rdx and rcx hold the arguments of producer_entry: the consumer's pc and fp, the word, and
+      // the consumer's sp.
+      "leaq " PIRN_RESUME_ADDRESS "(%%rip), %%rdi\n\t"
+      "movq %%rbp, %%rsi\n\t"
+      "movq %%rsp, %%rcx\n\t"
+      // From here to the jump the tables say that the caller is the root frame:
+      //   0c 0a 08       DW_CFA_def_cfa, register 10, offset 8    CFA = r10 + 8
+      //   .cfi_offset    return address at CFA - 8, where prepare_producer has put it
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(PIRN_CFA_IS("10", "8"))
+      PIRN_CFI(".cfi_offset rip, -8")
+      "movq %%r10, %%rsp\n\t"
+      "xorl %%ebp, %%ebp\n\t"
+      PIRN_INTO_JUMP("r11")
+      PIRN_CFI(".cfi_restore_state")
+      // As in resume_producer.
+      PIRN_ASYMMETRIC_RESUME_ENTRY
+      : "=&r"(pc), "=&r"(sp), "=&r"(fp), "+r"(message), "=&r"(in0), "=&r"(in1), "+r"(fresh) PIRN_INTO_OUTPUT
+      : PIRN_INTO_INPUT(&producer_entry<Run>)
+      : PIRN_INTO_CLOBBER("r11") "rbx", "rdi", "rsi", "r8", "r9", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
   const word received0 = in0, received1 = in1;
   PIRN_WRITE_PEER(to);
   first = received0;
