@@ -28,7 +28,7 @@ pirn_optional(held_mutexes fiber "reports fibers that suspend with a pthread mut
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
   pirn_optional(bounded fiber "fibers on stacks that the compiler plugin has computed")
 endif()
-pirn_optional(biased_mutex sync "a lock that costs the fibers of one worker no atomic operation")
+pirn_optional(biased_mutex sync "a lock and a semaphore that cost the fibers of one worker no atomic operation")
 find_path(PIRN_CARES_INCLUDE ares.h)
 find_library(PIRN_CARES_LIBRARY cares)
 if(PIRN_CARES_INCLUDE AND PIRN_CARES_LIBRARY)

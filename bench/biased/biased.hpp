@@ -4,8 +4,8 @@
 // Muralidharan and Gregg gave hints of affinity to this program in "Compiler support for lightweight context
 // switching".
 // `permit`: as `record`, with a permit of a semaphore that has enough for all. `event`: 4 pairs of fibers per worker,
-// of which one sets an event with automatic reset that the other one waits for, and back. For these there is no biased
-// form: the rows of `pirn-local` show what one could gain at most.
+// of which one sets an event with automatic reset that the other one waits for, and back. There is no biased event: the
+// rows of `pirn-local` show what one could gain at most.
 // All counts and sums must be right at the end.
 #pragma once
 
@@ -26,10 +26,12 @@ class biased {
     row_of(impl, note, "record", update_records);
     row_of(impl, note, "buffer", pass_through_buffers);
   }
-  /// Measures a semaphore and an event.
-  template <typename Semaphore, typename Event>
-  static void measure_signals(const char* impl, const char* note) {
+  template <typename Semaphore>
+  static void measure_permits(const char* impl, const char* note) {
     row_of(impl, note, "permit", take_permits<Semaphore>);
+  }
+  template <typename Event>
+  static void measure_events(const char* impl, const char* note) {
     row_of(impl, note, "event", set_events<Event>);
   }
 

@@ -1,7 +1,7 @@
-// pirn::biased_mutex.
-#include "pirn/sync/expert/biased_mutex.hpp"
-
+// pirn::biased_mutex and pirn::biased_semaphore.
 #include "biased.hpp"
+#include "pirn/sync/expert/biased_mutex.hpp"
+#include "pirn/sync/expert/biased_semaphore.hpp"
 
 namespace {
 
@@ -12,5 +12,8 @@ struct units : bench::units {
 }  // namespace
 
 int main() {
-  bench::units::run([] { bench::biased<units>::measure("pirn-biased", "pirn::biased_mutex"); });
+  bench::units::run([] {
+    bench::biased<units>::measure("pirn-biased", "pirn::biased_mutex");
+    bench::biased<units>::measure_permits<pirn::biased_semaphore<>>("pirn-biased", "pirn::biased_semaphore");
+  });
 }

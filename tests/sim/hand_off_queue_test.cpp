@@ -2,6 +2,7 @@
 // waiter just as the lock is handed off to it, or a `try_lock` takes the lock from it.
 #include <pirn/sync/detail/hand_off_queue.hpp>
 #include <pirn/sync/expert/biased_mutex.hpp>
+#include <pirn/sync/expert/biased_semaphore.hpp>
 #include <pirn/sync/expert/local.hpp>
 #include <pirn/sync/mutex.hpp>
 #include <pirn/sync/recursive_mutex.hpp>
@@ -94,9 +95,9 @@ void two_wait(bool competes) {
 
 template <class Lock>
 class hand_off_queue : public testing::Test {};
-using all_locks =
-    testing::Types<mutex, recursive_mutex, shared_mutex, biased_mutex, permit<binary_semaphore>, local::mutex,
-                   local::recursive_mutex, local::shared_mutex, permit<local::binary_semaphore>>;
+using all_locks = testing::Types<mutex, recursive_mutex, shared_mutex, biased_mutex, permit<binary_semaphore>,
+                                 permit<biased_semaphore<1>>, local::mutex, local::recursive_mutex, local::shared_mutex,
+                                 permit<local::binary_semaphore>>;
 TYPED_TEST_SUITE(hand_off_queue, all_locks);
 
 TYPED_TEST(hand_off_queue, hands_off_in_order_as_the_first_waiter_is_stopped) {
@@ -105,7 +106,8 @@ TYPED_TEST(hand_off_queue, hands_off_in_order_as_the_first_waiter_is_stopped) {
 
 template <class Lock>
 class hand_off_queue_of_many : public testing::Test {};
-using locks_of_many = testing::Types<mutex, recursive_mutex, shared_mutex, biased_mutex, permit<binary_semaphore>>;
+using locks_of_many = testing::Types<mutex, recursive_mutex, shared_mutex, biased_mutex, permit<binary_semaphore>,
+                                     permit<biased_semaphore<1>>>;
 TYPED_TEST_SUITE(hand_off_queue_of_many, locks_of_many);
 
 TYPED_TEST(hand_off_queue_of_many, leaves_none_behind_beside_another_worker) {

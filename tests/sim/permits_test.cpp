@@ -1,4 +1,5 @@
 // Semaphores and call_once: as many pass as may, waiters are woken, and a waiter that gives up takes nothing with it.
+#include <pirn/sync/expert/biased_semaphore.hpp>
 #include <pirn/sync/once.hpp>
 #include <pirn/sync/semaphore.hpp>
 
@@ -14,11 +15,25 @@ using pirn_test::soon;
 
 namespace {
 
-// ---- counting_semaphore --------------------------------------------------------------------------------------------
+// ---- counting_semaphore and biased_semaphore -----------------------------------------------------------------------
 
-TEST(counting_semaphore, lets_in_as_many_as_there_are_permits) {
+struct of_all {
+  template <std::ptrdiff_t LeastMax>
+  using semaphore = counting_semaphore<LeastMax>;
+};
+struct of_one_worker {
+  template <std::ptrdiff_t LeastMax>
+  using semaphore = biased_semaphore<LeastMax>;
+};
+
+template <class Kind>
+class semaphores : public testing::Test {};
+using kinds = testing::Types<of_all, of_one_worker>;
+TYPED_TEST_SUITE(semaphores, kinds);
+
+TYPED_TEST(semaphores, lets_in_as_many_as_there_are_permits) {
   expect_passes([] {
-    counting_semaphore<2> places(2);
+    typename TypeParam::template semaphore<2> places(2);
     sim::atomic<int> inside = 0;
     const auto go_in = [&] {
       sim::check(places.acquire().has_value());
@@ -31,9 +46,9 @@ TEST(counting_semaphore, lets_in_as_many_as_there_are_permits) {
   });
 }
 
-TEST(counting_semaphore, excludes_with_one_permit) {
+TYPED_TEST(semaphores, excludes_with_one_permit) {
   expect_passes([] {
-    binary_semaphore place(1);
+    typename TypeParam::template semaphore<1> place(1);
     sim::var<int> entered(0);
     const auto go_in = [&] {
       sim::check(place.acquire().has_value());
@@ -51,18 +66,18 @@ TEST(counting_semaphore, excludes_with_one_permit) {
   });
 }
 
-TEST(counting_semaphore, gives_several_at_once) {
+TYPED_TEST(semaphores, gives_several_at_once) {
   expect_passes([] {
-    counting_semaphore<3> places(0);
+    typename TypeParam::template semaphore<3> places(0);
     const auto take = [&] { sim::check(places.acquire().has_value()); };
     run_together({[&] { places.release(3); }, take, take});
     sim::check(places.try_acquire() && !places.try_acquire());
   });
 }
 
-TEST(counting_semaphore, serves_who_came_first) {
+TYPED_TEST(semaphores, serves_who_came_first) {
   expect_passes([] {
-    counting_semaphore<1> place(0);
+    typename TypeParam::template semaphore<1> place(0);
     sim::var<int> next(0);
     const auto ask_as = [&](int number) {
       return [&, number] {
@@ -87,9 +102,9 @@ TEST(counting_semaphore, serves_who_came_first) {
   });
 }
 
-TEST(counting_semaphore, wakes_those_who_wait_elsewhere) {
+TYPED_TEST(semaphores, wakes_those_who_wait_elsewhere) {
   expect_passes([] {
-    counting_semaphore<3> places(0);
+    typename TypeParam::template semaphore<3> places(0);
     sim::var<int> entered(0);
     run_together({[&] {
                     places.release();
@@ -112,9 +127,9 @@ TEST(counting_semaphore, wakes_those_who_wait_elsewhere) {
   });
 }
 
-TEST(counting_semaphore, is_released_as_a_deadline_passes) {
+TYPED_TEST(semaphores, is_released_as_a_deadline_passes) {
   expect_passes([] {
-    counting_semaphore<2> places(0);
+    typename TypeParam::template semaphore<2> places(0);
     const platform::time_point when = soon();
     run_together({[&] {
                     static_cast<void>(this_fiber::sleep_until(when));
@@ -130,9 +145,9 @@ TEST(counting_semaphore, is_released_as_a_deadline_passes) {
   });
 }
 
-TEST(counting_semaphore, is_released_as_a_stop_comes) {
+TYPED_TEST(semaphores, is_released_as_a_stop_comes) {
   expect_passes([] {
-    counting_semaphore<2> places(0);
+    typename TypeParam::template semaphore<2> places(0);
     std::vector<fiber> fibers;
     run_together({[&] {
                     fibers[1].request_stop();
@@ -145,6 +160,77 @@ TEST(counting_semaphore, is_released_as_a_stop_comes) {
                   },
                   [&] { sim::check(places.acquire().has_value()); }},
                  {.fibers = &fibers});
+    sim::check(!places.try_acquire());
+  });
+}
+
+// ---- biased_semaphore ----------------------------------------------------------------------------------------------
+
+/// One worker takes and gives back permits while others come, from another worker and from a thread.
+template <std::ptrdiff_t Permits>
+void others_come(bool with_thread) {
+  biased_semaphore<Permits> places(Permits);
+  sim::atomic<std::ptrdiff_t> inside = 0;
+  sim::var<int> entered(0);  // for one permit only, which orders it
+  const auto go_in = [&] {
+    sim::check(places.acquire().has_value());
+    sim::check(inside.fetch_add(1) < Permits, "no more than there are permits");
+    if (Permits == 1) {
+      entered += 1;
+    }
+    inside.fetch_sub(1);
+    places.release();
+  };
+  pirn_test::bodies all{[&] {
+                          go_in();
+                          go_in();
+                        },
+                        go_in};
+  if (with_thread) {
+    all.emplace_back([&] {
+      if (places.try_acquire()) {
+        places.release();
+      }
+    });
+  }
+  run_together(all, {.threads = with_thread ? 1U : 0U});
+  sim::check(Permits != 1 || entered == 3);
+  for (std::ptrdiff_t i = 0; i < Permits; ++i) {
+    sim::check(places.try_acquire(), "no permit is lost");
+  }
+  sim::check(!places.try_acquire(), "and none is there twice");
+}
+
+TEST(biased_semaphore, loses_its_bias_at_any_moment) {
+  expect_passes([] { others_come<1>(false); });
+  expect_passes([] { others_come<2>(false); });
+  expect_passes([] { others_come<1>(true); });
+}
+TEST(biased_semaphore, loses_its_bias_where_loads_are_old) {
+  for (const bool symmetric : {false, true}) {
+    for (const bool with_thread : {false, true}) {
+      expect_passes(
+          [with_thread] { others_come<1>(with_thread); },
+          {.strategy = sim::strategy::random, .stale_reads = true, .symmetric_fences = symmetric, .executions = 5000});
+    }
+  }
+}
+
+TEST(biased_semaphore, is_released_elsewhere_as_a_fiber_of_its_worker_waits) {
+  expect_passes([] {
+    biased_semaphore<2> places(0);
+    sim::var<int> written(0);
+    run_together({[&] {
+                    if (places.try_acquire()) {  // the first call: the bias is towards this worker
+                      places.release();
+                    }
+                    sim::check(places.acquire().has_value());
+                    sim::check(written == 1, "what came before the release is seen");
+                  },
+                  [&] {
+                    written += 1;
+                    places.release();
+                  }});
     sim::check(!places.try_acquire());
   });
 }

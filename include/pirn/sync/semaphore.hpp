@@ -47,6 +47,7 @@ class semaphore_core {
     release_slow(count, max);
   }
   PIRN_DEFINED_ONCE std::expected<void, wait_error> acquire_slow(platform::time_point deadline) noexcept;
+  [[nodiscard]] const auto& word() const noexcept { return word_; }
 
  private:
   // The word is twice the number of permits, plus `waited` while the queue may hold waiters. `waited` is set and

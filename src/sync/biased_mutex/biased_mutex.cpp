@@ -4,6 +4,7 @@
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/sync/detail/hand_off_queue.hpp"
+#include "sync/biased_mutex/bias.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn {
@@ -12,15 +13,6 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace {
 
 using hand_offs = detail::hand_off_queue<detail::shared_domain>;
-
-/// Where the light fence is a full one, a bias would cost more than it saves; but ThreadSanitizer must see one.
-bool bias_pays() noexcept {
-#if defined(PIRN_TSAN)
-  return true;
-#else
-  return platform::fences_are_asymmetric();
-#endif
-}
 
 }  // namespace
 
@@ -103,7 +95,7 @@ bool biased_mutex::take() noexcept {
   const std::uintptr_t here = this_worker();
   std::uintptr_t bias = bias_.load(platform::memory_order_relaxed);
   if (bias == nobody) {
-    bias = here != 0 && bias_pays() ? here : shared;
+    bias = here != 0 && detail::bias_pays() ? here : shared;
     bias_.store(bias, platform::memory_order_relaxed);
   } else if (is_biased(bias) && bias != here) {
     bias |= revoking;
