@@ -220,6 +220,17 @@ extern void aco_destroy(aco_t* co) PIRN_ACO_NAME(aco_destroy);
  * before. It keeps its buffer, its statistics and its stack. */
 extern void aco_reset(aco_t* co) PIRN_ACO_NAME(aco_reset);
 
+/* Beyond libaco: a variable of which each coroutine has a separate value, a pointer that is null at first. */
+typedef int aco_local_t;
+/* Makes one, for the rest of the process; at most 1024. Where `end` is not null, it is called for each value that is
+ * not null when its coroutine calls aco_exit, and finds the other values that are left; or when it is destroyed or
+ * reset, by the caller. The latest variable ends first. It must not yield. Any thread. */
+extern aco_local_t aco_local_new(void (*end)(void* value)) PIRN_ACO_NAME(aco_local_new);
+/* The value in the coroutine that the caller runs in, which may be a main coroutine; null outside of any. O(1). */
+extern void* aco_local_get(aco_local_t variable) PIRN_ACO_NAME(aco_local_get);
+/* Sets it. Does not end the earlier value. */
+extern void aco_local_set(aco_local_t variable, void* value) PIRN_ACO_NAME(aco_local_set);
+
 #ifdef ACO_USE_VALGRIND
 static __inline__ aco_share_stack_t* aco_share_stack_told(aco_share_stack_t* sstk) {
   sstk->valgrind_stk_id = VALGRIND_STACK_REGISTER(sstk->ptr, (char*)sstk->ptr + sstk->sz);

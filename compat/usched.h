@@ -64,6 +64,18 @@ void usched_abort(void);
 /* Returns the running thread. Ends the program with a message if none runs. */
 struct ustack* ustack_self(void);
 
+/* Beyond usched: a variable of which each thread has a separate value, a pointer that is null at first. */
+typedef int ustack_local;
+/* Makes one, for the rest of the process; -EAGAIN: there are 1024. Where `end` is not NULL, it is called for each value
+   that is not null when its thread has ended, on the native stack, on behalf of no thread; for a thread that was not
+   run to its end, when ustack_init makes another one there. The latest variable ends first. The ustack must exist until
+   its function has returned. Any thread. */
+ustack_local ustack_local_create(void (*end)(void* value));
+/* Returns the value in the running thread. Ends the program with a message if none runs. O(1), with a lock. */
+void* ustack_local_get(ustack_local variable);
+/* Sets it; does not end the earlier value. Returns 0, -EINVAL (no such variable) or -ENOMEM. */
+int ustack_local_set(ustack_local variable, void* value);
+
 /* Marks a function as one in which a thread may be preempted. It must not be called by code that holds a lock or is not
    reentrant, such as a comparison function that malloc's caller passes on. What it calls is not marked with it. */
 #define USCHED_PREEMPTIBLE __attribute__((__section__("usched_preemptible"), __noinline__))

@@ -16,6 +16,7 @@
 #include "compat/aco_sanitizer.hpp"
 #include "compat/aco_slab.hpp"
 #include "compat/aco_switch.hpp"
+#include "compat/values_by_owner.hpp"
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/call_sites.hpp"
 
@@ -46,6 +47,8 @@ struct thread_state {
   aco_t* switched;  // the coroutine that stands for the thread's stack and has left it by acosw, until it is back
 };
 __attribute__((tls_model("initial-exec"))) __thread thread_state here;
+// Those of aco_local_set.
+__attribute__((tls_model("initial-exec"))) __thread pirn_compat::values_by_owner values_here;
 
 [[gnu::cold, gnu::noinline]] void default_last_word() noexcept {
   const aco_t* const co = aco_gtls_co;
@@ -60,6 +63,13 @@ void leave_stack(aco_t* co) noexcept {
     on.owner = nullptr;
     on.align_validsz = 0;
     unpoison(on.ptr, on.sz);
+  }
+}
+
+[[gnu::cold, gnu::noinline]] void end_values(const aco_t* co) noexcept {
+  if (pirn_c::locals* const values = values_here.find(co); values != nullptr) {
+    values->end();
+    values_here.remove(co);
   }
 }
 
@@ -240,6 +250,9 @@ template <environment env>
   if (co != aco_gtls_co || co == nullptr || co->main_co == nullptr || co->share_stack->owner != co) [[unlikely]] {
     misused("aco_exit: called outside of a coroutine, or aco_exit1 for a coroutine that is not running");
   }
+  if (values_here.any()) [[unlikely]] {
+    end_values(co);
+  }
   co->is_end = 1;
   co->share_stack->owner = nullptr;
   co->share_stack->align_validsz = 0;
@@ -396,6 +409,9 @@ PIRN_EXPORT void aco_destroy(aco_t* co) {
   if (co == nullptr || (is_active(co) && (co != aco_gtls_co || co->main_co != nullptr))) {
     misused("aco_destroy: null, or a coroutine that runs, or that waits for another that it has resumed");
   }
+  if (values_here.any()) [[unlikely]] {
+    end_values(co);
+  }
   if (co == aco_gtls_co) {
     aco_gtls_co = nullptr;
   }
@@ -425,12 +441,36 @@ PIRN_EXPORT void aco_reset(aco_t* co) {
   if (co == nullptr || co->main_co == nullptr || is_active(co)) {
     misused("aco_reset: null, a main coroutine, or one that runs or waits for another that it has resumed");
   }
+  if (values_here.any()) [[unlikely]] {
+    end_values(co);
+  }
   leave_stack(co);
   if (watched()) {
     sanitizer_state_of(co).destroy();
     sanitizer_state_of(co).create(co->share_stack->ptr, co->share_stack->sz);
   }
   prepare(co);
+}
+
+PIRN_EXPORT aco_local_t aco_local_new(void (*end)(void* value)) {
+  const int made = pirn_c::local_keys::make(end);
+  if (made < 0) {
+    misused("aco_local_new: there are 1024 variables already");
+  }
+  return made;
+}
+PIRN_EXPORT void* aco_local_get(aco_local_t variable) {
+  const pirn_c::locals* const values = values_here.find(aco_gtls_co);
+  return values != nullptr ? values->get(variable) : nullptr;
+}
+PIRN_EXPORT void aco_local_set(aco_local_t variable, void* value) {
+  if (aco_gtls_co == nullptr || !pirn_c::local_keys::has(variable)) {
+    misused("aco_local_set: called outside of a coroutine, or for no variable");
+  }
+  pirn_c::locals* const values = values_here.find_or_add(aco_gtls_co);
+  if (values == nullptr || values->set(variable, value) != 0) {
+    (line() << "pirn: aco_local_set: memory exhausted").die();
+  }
 }
 
 // As in aco.h: where coroutines share the control words, the header maps the name of a function to the other symbol.

@@ -20,6 +20,7 @@
 
 #include <unwind.h>
 
+#include "compat/usched_locals.hpp"
 #include "compat/usched_preempt.hpp"
 #include "compat/usched_run_all.hpp"
 #include "pirn/context/arch.hpp"
@@ -202,8 +203,10 @@ template <arch::transfer_entry entry>
     run_as(next, next->u_bottom);
     next->u_f(next->u_arg);  // which may have freed it
     // A later usched_run, if the thread has blocked meanwhile.
-    self = dispatcher::above(current().end);
+    const turn ended = current();
+    self = dispatcher::above(ended.end);
     run_as(self, nullptr);
+    pirn_usched::end_values_if_any(ended.of);
   }
 }
 [[noreturn]] PIRN_UNSANITIZED PIRN_NONE void begin(void* pc, void* sp, void* fp, arch::word here, arch::word,
@@ -331,7 +334,11 @@ ustack& running(const char* complaint) noexcept {
 /// usched_run.
 [[noreturn]] PIRN_UNSANITIZED PIRN_COLD void leave_native(dispatcher& self, _Unwind_Exception* what) noexcept {
   self.end_of_native = what;
+  const turn left = current();
   run_as(&self, nullptr);
+  if (left.end != nullptr) {
+    pirn_usched::end_values_if_any(left.of);
+  }
   char* const floor = swap_floor();
   swap_sanitizer::clear(floor, static_cast<std::size_t>(self.place.end() - floor));
   swap_sanitizer ended;
@@ -424,6 +431,7 @@ void usched_run(usched* s) { run_threads(s, false); }
 void pirn_usched_run_all(usched* s) { run_threads(s, true); }
 
 void ustack_init(ustack* u, usched* s, void (*f)(void*), void* arg, void* stack, int len) {
+  pirn_usched::end_values_if_any(u);
   *u = ustack{s, nullptr, nullptr, stack, len, nullptr, f, arg};
 }
 
@@ -448,8 +456,10 @@ PIRN_NOINLINE void ustack_block() {
 void usched_block() { ustack_block(); }
 
 PIRN_UNSANITIZED void ustack_abort() {
-  dispatcher& self = dispatcher_of(running("ustack_abort was called outside of a thread"));
+  const ustack& left = running("ustack_abort was called outside of a thread");
+  dispatcher& self = dispatcher_of(left);
   run_as(&self, nullptr);
+  pirn_usched::end_values_if_any(&left);
   // Its frames are dropped, and with them the red zones of ASan.
   char* const floor = swap_floor();
   swap_sanitizer::clear(floor, static_cast<std::size_t>(self.place.end() - floor));

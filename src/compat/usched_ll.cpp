@@ -13,6 +13,8 @@ constinit scheduler local;
 extern "C" {
 
 int ll_init(int proc_nr, int) { return local.init(proc_nr); }
+void ll_affinity(int (*cpu_of)(int native)) { local.set_affinity(cpu_of); }
+void ll_preempt_in(int sig, long us, const char* begin, const char* end) { local.set_preemption(sig, us, begin, end); }
 int ll_start() { return local.start(); }
 void ll_fini() { local.fini(); }
 ll_thread* ll_thread_init(void (*f)(void*), void* arg, int group) {

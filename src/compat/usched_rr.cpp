@@ -14,6 +14,10 @@ class round_robin {
     threads_ = threads;
     return scheduler_.init(natives);
   }
+  void set_affinity(int (*cpu_of)(int)) { scheduler_.set_affinity(cpu_of); }
+  void set_preemption(int sig, long us, const char* begin, const char* end) {
+    scheduler_.set_preemption(sig, us, begin, end);
+  }
   int start() { return scheduler_.start(); }
   void fini() { scheduler_.fini(); }
   rr_thread* make(void (*f)(void*), void* argument) {
@@ -36,6 +40,8 @@ constinit round_robin<false> single;
 extern "C" {
 
 int rr_init(int proc_nr, int thread_nr) { return shared.init(proc_nr, thread_nr); }
+void rr_affinity(int (*cpu_of)(int native)) { shared.set_affinity(cpu_of); }
+void rr_preempt_in(int sig, long us, const char* begin, const char* end) { shared.set_preemption(sig, us, begin, end); }
 int rr_start() { return shared.start(); }
 void rr_fini() { shared.fini(); }
 rr_thread* rr_thread_init(void (*f)(void*), void* arg) { return shared.make(f, arg); }
@@ -46,6 +52,10 @@ void rr_done() { shared.done(); }
 // The names that rr.h uses where SINGLE_THREAD is defined.
 #pragma GCC visibility push(default)
 int rr_init_single_thread(int proc_nr, int thread_nr) { return single.init(proc_nr, thread_nr); }
+void rr_affinity_single_thread(int (*cpu_of)(int native)) { single.set_affinity(cpu_of); }
+void rr_preempt_in_single_thread(int sig, long us, const char* begin, const char* end) {
+  single.set_preemption(sig, us, begin, end);
+}
 int rr_start_single_thread() { return single.start(); }
 void rr_fini_single_thread() { single.fini(); }
 rr_thread* rr_thread_init_single_thread(void (*f)(void*), void* arg) { return single.make(f, arg); }

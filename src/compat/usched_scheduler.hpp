@@ -6,9 +6,13 @@
 // none waits that another native thread could wake. A native thread that is not quiet may make threads for all others,
 // so they end together, when all are quiet. A thread that ends its native thread, by pthread_exit for example, ends
 // alone: the others of that native thread run to their ends first, since no other stack can have their frames.
+//
+// A thread that is preempted goes to a list of its own kind, first in, first out: on the list of ready threads it would
+// be the next one again.
 #pragma once
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -39,6 +43,8 @@ class scheduler {
     made_.store(0, pirn::platform::memory_order_relaxed);
     started_ = 0;
     unquiet_ = 0;
+    cpu_of_ = nullptr;
+    preemption_ = {};
     all_ =
         static_cast<native*>(std::aligned_alloc(alignof(native), sizeof(native) * static_cast<std::size_t>(natives_)));
     if (all_ == nullptr) {
@@ -51,12 +57,15 @@ class scheduler {
     return 0;
   }
 
+  void set_affinity(int (*cpu_of)(int native)) { cpu_of_ = cpu_of; }
+  void set_preemption(int sig, long us, const char* begin, const char* end) { preemption_ = {sig, us, begin, end}; }
+
   int start() {
     for (; started_ < natives_; ++started_) {
       count_unquiet(1);
-      if (const int problem = pthread_create(&all_[started_].handle, nullptr, &native::main, &all_[started_])) {
+      if (const int problem = start(started_)) {
         count_unquiet(-1);
-        return -problem;
+        return problem;
       }
     }
     return 0;
@@ -149,9 +158,11 @@ class scheduler {
 
  private:
   struct native {
-    usched dispatcher{nullptr, nullptr, &next, &allocate, &free, nullptr};  // first: s_next gets its address
+    usched dispatcher{nullptr, nullptr, &next, &allocate, &free, &preempt};  // first: s_next gets its address
     thread* ready = nullptr;
     int waiting = 0;  // threads that wait
+    thread* preempted = nullptr;
+    thread* preempted_last = nullptr;  // if `preempted` is not null
     // Written by other native threads, under the lock; so are the fields above where they may wake its threads.
     alignas(64) pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t work = PTHREAD_COND_INITIALIZER;
@@ -160,7 +171,9 @@ class scheduler {
     bool sleeps = false;
     bool quiet = false;
     bool exits = false;
-    bool over = false;  // no thread of it will run any more
+    bool over = false;   // no thread of it will run any more
+    bool begun = false;  // `refused` is known
+    int refused = 0;     // a negated errno: it cannot preempt its threads, and runs none
     pthread_t handle{};
     scheduler* of = nullptr;
 
@@ -176,14 +189,35 @@ class scheduler {
     }
 
     static void* main(void* self) {
+      native& mine = *static_cast<native*>(self);
+      if (mine.of->preemption_.us != 0 && !mine.begin_to_preempt()) {
+        return nullptr;
+      }
       pthread_cleanup_push(&native::left, self);
-      pirn_usched_run_all(&static_cast<native*>(self)->dispatcher);
+      pirn_usched_run_all(&mine.dispatcher);
       pthread_cleanup_pop(0);
+      mine.end_to_preempt();
       return nullptr;
+    }
+    /// Returns whether it can, and tells `start`.
+    bool begin_to_preempt() {
+      const preemption& how = of->preemption_;
+      const int result = usched_preempt_in(how.sig, how.us, how.begin, how.end);
+      const locked mine(*this);
+      refused = result;
+      begun = true;
+      pthread_cond_signal(&work);
+      return result == 0;
+    }
+    void end_to_preempt() {
+      if (of->preemption_.us != 0) {
+        usched_preempt_in(0, 0, nullptr, nullptr);
+      }
     }
     /// Called when the end of the native thread leaves `main`, which it does when all is over. It does so earlier when
     /// the C library could not unwind the frames of a thread.
     static void left(void* self) {
+      static_cast<native*>(self)->end_to_preempt();
       if (!static_cast<native*>(self)->over) {
         std::fputs(
             "usched (pirn): pthread_exit or pthread_cancel has ended a native thread of rr.h or ll.h in a thread whose "
@@ -234,6 +268,55 @@ class scheduler {
   static thread& running() { return *reinterpret_cast<thread*>(ustack_self()); }
   static native& home_of(const thread& who) { return *reinterpret_cast<native*>(who.stack.u_sched); }
 
+  /// Starts a native thread. Returns 0 or a negated errno.
+  int start(int index) {
+    native& one = all_[index];
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    int problem = 0;
+    if (const int cpu = cpu_of_ != nullptr ? cpu_of_(index) : -1; cpu >= CPU_SETSIZE) {
+      problem = EINVAL;
+    } else if (cpu >= 0) {
+      cpu_set_t only;
+      CPU_ZERO(&only);
+      CPU_SET(cpu, &only);
+      problem = pthread_attr_setaffinity_np(&attributes, sizeof only, &only);
+    }
+    if (problem == 0) {
+      problem = pthread_create(&one.handle, &attributes, &native::main, &one);
+    }
+    pthread_attr_destroy(&attributes);
+    if (problem != 0 || preemption_.us == 0) {
+      return -problem;
+    }
+    {
+      const locked lock(one);
+      while (!one.begun) {
+        pthread_cond_wait(&one.work, &one.lock);
+      }
+    }
+    if (one.refused != 0) {
+      pthread_join(one.handle, nullptr);
+    }
+    return one.refused;
+  }
+
+  /// Called in the handler of a signal that has interrupted the thread, but never one that holds a lock of this file.
+  static int preempt(usched* of, ustack* running) {
+    native& self = *reinterpret_cast<native*>(of);
+    auto& stopped = *reinterpret_cast<thread*>(running);
+    {
+      const locked lock(self);
+      if (self.ready == nullptr && self.inbox == nullptr && self.preempted == nullptr) {
+        return 0;
+      }
+    }
+    stopped.after = nullptr;
+    (self.preempted == nullptr ? self.preempted : self.preempted_last->after) = &stopped;
+    self.preempted_last = &stopped;
+    return 1;
+  }
+
   static ustack* next(usched* of) {
     native& self = *reinterpret_cast<native*>(of);
     {
@@ -249,6 +332,9 @@ class scheduler {
         return &chosen->stack;
       }
       if (thread* const chosen = take(self.inbox); chosen != nullptr) {
+        return &chosen->stack;
+      }
+      if (thread* const chosen = take(self.preempted); chosen != nullptr) {
         return &chosen->stack;
       }
       if (self.exits) {
@@ -291,6 +377,14 @@ class scheduler {
   native* all_ = nullptr;
   int natives_ = 1;
   int started_ = 0;
+  int (*cpu_of_)(int) = nullptr;
+  /// Of usched_preempt_in; none if `us` is 0.
+  struct preemption {
+    int sig = 0;
+    long us = 0;
+    const char* begin = nullptr;
+    const char* end = nullptr;
+  } preemption_;
   pirn::platform::atomic<int> made_ = 0;
   // Locked with the lock of a native thread held, or with none.
   pthread_mutex_t quiet_lock_ = PTHREAD_MUTEX_INITIALIZER;

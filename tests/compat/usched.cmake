@@ -1,9 +1,10 @@
-# The API of usched.h, the ring programs on rr.h and ll.h, in the form of this build and in all other forms, and the end
-# of both.
+# The API of usched.h, the ring programs on rr.h and ll.h, in the form of this build and in all other forms, the CPUs,
+# preemption and end of both.
 
 compat_test(compat_usched_api usched_api.c shared)
 compat_test(compat_usched_api_static usched_api.c static)
 compat_test(compat_usched_api_cxx usched_api.c shared CXX)
+compat_test(compat_usched_locals usched_locals.c shared)
 compat_test(compat_usched_preempt usched_preempt.c shared)
 compat_test(compat_usched_preempt_static usched_preempt.c static)
 
@@ -16,7 +17,7 @@ if(NOT PIRN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT CMAKE_CX
   set_tests_properties(compat_usched_matrix PROPERTIES PROCESSORS 2 COST 2 TIMEOUT 900 SKIP_RETURN_CODE 77)
   add_test(NAME compat_usched_sanitized
            COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/coro/stack_swap_sanitized_test.py"
-                   tests/compat/usched_api.c src/compat/usched.cpp)
+                   tests/compat/usched_api.c src/compat/usched.cpp src/compat/usched_locals.cpp)
   pirn_test(compat_usched_sanitized compat)
   set_tests_properties(compat_usched_sanitized PROPERTIES PROCESSORS 2 COST 2 SKIP_RETURN_CODE 77)
 endif()
@@ -29,6 +30,10 @@ foreach(form IN ITEMS RR SINGLE_THREAD LOCAL)
       pirn_test(${name}_${natives} compat)
     endif()
   endforeach()
+endforeach()
+foreach(form IN ITEMS RR SINGLE_THREAD LOCAL)
+  string(TOLOWER "compat_usched_natives_${form}" name)
+  compat_test(${name} usched_natives.c shared OPTIONS -D${form} -std=gnu99)
 endforeach()
 foreach(form IN ITEMS RR LOCAL)
   string(TOLOWER "compat_usched_fini_${form}" name)
