@@ -6,6 +6,7 @@
 #include "fiber/runtime_state.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
 #include "stack/address_space.hpp"
+#include "stack/slab_registry.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -28,18 +29,29 @@ std::uint32_t note_of(const fiber_control& f) noexcept {
   return static_cast<std::uint32_t>((f.number() * 0x9e3779b97f4a7c15U) >> 33 ^ f.epoch()) << 1;
 }
 
-/// Returns the lowest byte that a suspended fiber needs of its stack; null where that is unknown. The fiber may be
-/// suspended inside of a coroutine. If the coroutine has a separate stack, that holds the sp, and the sp on the fiber's
-/// stack is not known here. If its stack lies in a frame of the fiber (`frame_buffer`), frames of the fiber lie below
-/// the sp. But then a root frame that is not the fiber's lies above it, since every context begins with one. A word
-/// that only looks like a root frame, left behind by code that has made one elsewhere, keeps the fiber's memory: that
-/// is rare in optimized code.
+/// Returns the pages that nothing uses of the stack of a body (a coroutine, a generator) in which a fiber is suspended
+/// at this sp; an empty range where that is unknown. If a stack lies in one of its frames, there may be frames below
+/// the sp. Where the frames of the fiber end on its own stack, and on those of bodies in between, is only known to the
+/// body that was resumed from there.
+iovec unused_of_body(const void* sp) noexcept {
+  slot_site site;
+  if (frame_bodies::may_hold(reinterpret_cast<std::uintptr_t>(sp)) || !find_slot(sp, site)) {
+    return {};
+  }
+  const stack body(reinterpret_cast<void*>(site.limit), reinterpret_cast<void*>(site.top));
+  return pages_below(body, static_cast<const char*>(sp) - arch::red_zone);
+}
+
+/// Returns the lowest byte that a fiber that is suspended on its own stack needs of it; null where that is unknown. If
+/// the stack of a body lies in a frame of the fiber (`frame_buffer`), frames of the fiber may lie below the sp. But
+/// then a root frame that is not the fiber's lies above it, since every context begins with one. A word that only looks
+/// like a root frame, left behind by code that has made one elsewhere, keeps the fiber's memory: that is rare in
+/// optimized code.
 PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowest_in_use(
     const fiber_control& f) noexcept {
 #if !defined(__x86_64__)
   // There the root frame is not in memory.
-  void* const sp = f.state.sp;
-  if (!f.memory.contains(sp) || frame_bodies::may_hold(reinterpret_cast<std::uintptr_t>(sp))) {
+  if (frame_bodies::may_hold(reinterpret_cast<std::uintptr_t>(f.state.sp))) {
     return nullptr;
   }
 #else
@@ -47,7 +59,7 @@ PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowe
   const void* const root = arch::detail::entry_plus_8(&arch::root_frame);
   void* const* const end = arch::detail::initial_sp(f.first_frame());
   void* const* at = static_cast<void**>(f.state.sp);
-  if (!f.memory.contains(at) || at > end || static_cast<std::size_t>(end - at) > max_words) {
+  if (at > end || static_cast<std::size_t>(end - at) > max_words) {
     return nullptr;
   }
   for (; at != end; ++at) {
@@ -59,12 +71,24 @@ PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowe
   return static_cast<const char*>(f.state.sp) - arch::red_zone;
 }
 
+/// Returns the pages that nothing uses of the stack on which a fiber is suspended; an empty range where that is
+/// unknown.
+iovec unused_pages(const fiber_control& f, std::size_t prefault) noexcept {
+  if (!f.memory.contains(f.state.sp)) {
+    return unused_of_body(f.state.sp);
+  }
+  const void* const lowest = lowest_in_use(f);
+  return lowest != nullptr ? pages_below(f.memory, std::min(static_cast<const char*>(lowest),
+                                                            static_cast<const char*>(f.memory.top()) - prefault))
+                           : iovec{};
+}
+
 }  // namespace
 
 struct stack_trimmer::batch {
   iovec ranges[idle_trims];
   std::size_t count = 0;
-  std::size_t prefault;  ///< bytes at the top of each stack that keep their memory
+  std::size_t prefault;  ///< bytes at the top of each fiber's stack that keep their memory
   bool thieves_out;
 };
 
@@ -97,12 +121,8 @@ void stack_trimmer::look_at(const fiber_control& f, std::uint32_t& note, batch& 
     return;
   }
   note |= trimmed_bit;
-  if (const void* const lowest = lowest_in_use(f)) {
-    const char* const kept = static_cast<const char*>(f.memory.top()) - found.prefault;
-    const iovec unused = pages_below(f.memory, std::min(static_cast<const char*>(lowest), kept));
-    if (unused.iov_len != 0) {
-      found.ranges[found.count++] = unused;
-    }
+  if (const iovec unused = unused_pages(f, found.prefault); unused.iov_len != 0) {
+    found.ranges[found.count++] = unused;
   }
 }
 

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "fiber/support.hpp"
+#include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/generator.hpp"
+#include "pirn/stack/this_stack.hpp"
 
 namespace {
 
@@ -203,11 +205,105 @@ TEST(trim, does_not_take_frames_that_lie_below_the_stack_of_a_generator) {
     r.rt.trim();
     return trimmed(r) != 0;
   }));
-  EXPECT_EQ(trimmed(r), 1u);  // all of them fit into one step
+  EXPECT_EQ(trimmed(r), 2u);  // all of them fit into one step
   gate.signal();
   gate.signal();
   inside.join();
   elsewhere.join();
+  EXPECT_EQ(result, 20'003);
+}
+
+/// The bodies in which fibers wait that have been deep there.
+class bodies {
+ public:
+  enum kind { coroutine, generator, generator_in_coroutine, kinds };
+
+  bodies(rig& r, int number) : stacks_(static_cast<std::size_t>(number)) {
+    for (int i = 0; i < number; ++i) {
+      fibers_.push_back(r.rt.spawn([this, i] { wait_in(static_cast<kind>(i % kinds), i); }));
+    }
+    EXPECT_TRUE(eventually([&] { return asleep_ == number; }));
+  }
+  ~bodies() {
+    for (std::size_t i = 0; i < fibers_.size(); ++i) {
+      gate_.signal();
+    }
+    join_all(fibers_);
+    EXPECT_EQ(intact_, static_cast<int>(fibers_.size()));
+  }
+  [[nodiscard]] std::uint64_t trimmed_ones() const {
+    return static_cast<std::uint64_t>(std::count_if(
+        stacks_.begin(), stacks_.end(), [](const pirn::stack& s) { return pirn::resident_bytes(s) <= shallow; }));
+  }
+
+ private:
+  PIRN_NOINLINE void wait_deep(int number) {
+    std::array<int, 64> kept;
+    kept.fill(number);
+    asm volatile("" : : "r"(&kept) : "memory");
+    go_deep();
+    stacks_[static_cast<std::size_t>(number)] = pirn::this_stack::bounds();
+    ++asleep_;
+    static_cast<void>(gate_.wait());
+    intact_ += std::count(kept.begin(), kept.end(), number) == 64 ? 1 : 0;
+  }
+  void wait_in_generator(int number) {
+    pirn::generator<int> numbers = [&](auto& yield) {
+      wait_deep(number);
+      yield(number);
+    };
+    for (const int n : numbers) {
+      EXPECT_EQ(n, number);
+    }
+  }
+  void wait_in(kind what, int number) {
+    if (what == generator) {
+      wait_in_generator(number);
+      return;
+    }
+    pirn::coroutine<int()> body([&](auto& yield) {
+      what == coroutine ? wait_deep(number) : wait_in_generator(number);
+      yield(number);
+      return -1;
+    });
+    EXPECT_EQ(body.resume(), number);
+    EXPECT_EQ(body.resume(), -1);
+  }
+
+  std::vector<pirn::stack> stacks_;
+  std::vector<pirn::fiber> fibers_;
+  std::atomic<int> asleep_ = 0;
+  std::atomic<int> intact_ = 0;
+  event gate_;
+};
+
+TEST(trim, gives_back_what_a_coroutine_or_generator_does_not_use_while_a_fiber_waits_in_it) {
+  constexpr int number = 99;
+  rig r(2, {.stack_size = stack_size * slowdown});
+  bodies all(r, number);
+  EXPECT_EQ(all.trimmed_ones(), 0u);
+  r.rt.trim();
+  EXPECT_TRUE(eventually([&] { return trimmed(r) == number; }));
+  EXPECT_EQ(all.trimmed_ones(), static_cast<std::uint64_t>(number));
+}
+
+TEST(trim, does_not_take_frames_of_a_coroutine_that_lie_below_the_stack_of_a_generator) {
+  rig r(1, {.stack_size = stack_size * slowdown});
+  pirn::guarded_pool pool;
+  event gate;
+  int result = 0;
+  pirn::fiber inside = r.rt.spawn([&] {
+    pirn::coroutine<int()> body(pool, stack_size * slowdown, [&](auto&) { return wait_in_frame(gate); });
+    result = body.resume();
+  });
+  crowd others(r, 1);  // its turn comes after that
+  EXPECT_TRUE(eventually([&] {
+    r.rt.trim();
+    return trimmed(r) != 0;
+  }));
+  EXPECT_EQ(trimmed(r), 1u);
+  gate.signal();
+  inside.join();
   EXPECT_EQ(result, 20'003);
 }
 
