@@ -3,14 +3,15 @@
 
     cross.py                      everything, on all four sets
     cross.py --target riscv64     on one: aarch64, i386, riscv64, ppc64le
-    cross.py --part conformance   the conformance program in all its builds (or: unit, compat, c_api, fiber)
+    cross.py --part conformance   the conformance program in all its builds (or: unit, compat, c_api, fiber, sim)
     cross.py --only REGEX         the unit tests and builds whose names match
     cross.py --list               prints what would run
 
 The conformance program is built with gcc and clang at several levels and options. The unit tests of context, stack and
 coro are found by their names. So are the programs of compat/aco.h, which are C, on the instruction sets with that
 header. The C API's program is C too. i386 runs without an emulator where the kernel allows. Some tests of fiber and
-sync are built with gcc at -O2; not for i386, where fibers do not run. Missing tools are named, and their part is skipped.
+sync are built with gcc at -O2; not for i386, where fibers do not run. So are explorations, of which each may take some
+seconds: the emulator is too slow for all executions. Missing tools are named, and their part is skipped.
 """
 
 import argparse
@@ -34,7 +35,7 @@ COMMON = ["-std=c++20", "-fasynchronous-unwind-tables", "-fno-plt", "-pthread", 
 QUIET = {"gcc": [], "clang": ["-Wno-unused-command-line-argument"]}
 MOST_FAILURES_SHOWN = 5
 SKIPPED = 77
-PARTS = ["conformance", "unit", "compat", "c_api", "fiber"]
+PARTS = ["conformance", "unit", "compat", "c_api", "fiber", "sim"]
 # The layers whose tests run here; their sources, and those of detail, are linked to the tests.
 LAYERS = ["context", "stack", "coro"]
 # Tests of the host's compilers and sanitizers.
@@ -45,12 +46,16 @@ NEEDS_GUARDS = re.compile(r"guarded_pool|overflow|stack_stack")
 # The tests of fibers that run here, and the sources that they are linked to. Tests of engines, of signals to all threads and
 # of processes are left out.
 FIBER_TESTS = {
-    "fiber": ["body_blocks", "coroutine_in_fiber", "exceptions", "fiber", "fork_join", "join", "migration", "scope", "stealing",
+    "fiber": ["body_blocks", "coroutine_in_fiber", "dump", "exceptions", "fiber", "fork_join", "join", "migration", "scope", "stealing",
               "stop", "this_fiber", "timer", "trim", "unwind_in_fiber", "wait_queue",
               "yield_in_first_half"],
     "sync": ["channel", "condition_variable", "event", "future", "mutex", "select", "semaphore", "task"],
 }
 FIBER_SOURCES = ["detail", "stack", "coro/c_api", "fiber", "sync", "sync/biased_mutex"]
+# The explorations that run here, and the sources of pirn::sim, as cmake/sim.cmake has them.
+SIM_TESTS = ["channel", "hand_off_queue", "locks", "queues", "scheduler", "stop", "tasks", "waits"]
+SIM_SOURCES = ["stack", "fiber", "sync", "sync/biased_mutex", "io", "net", "http", "sim"]
+NOT_IN_SIM = re.compile(r"/(direct_io|epoll_engine|program_start|provided_buffers|uring|uring_engine|signal_set)\.cpp$")
 
 
 class Target:
@@ -214,29 +219,39 @@ class Workshop:
         call(self.target.command(program), timeout=900)
         program.unlink()
 
-    def prepare_fibers(self, pool, level):
-        """Makes a library of GoogleTest and all layers up to sync."""
-        self.fiber_flags = [level, "-std=c++23", "-fstack-clash-protection", f"-I{ROOT}/src", f"-I{ROOT}/tests", "-isystem",
-                            str(GOOGLETEST / "include")]
-        jobs = [(GOOGLETEST / "src" / name, ["-O1", *self.fiber_flags[1:], f"-I{GOOGLETEST}"], False)
-                for name in ("gtest-all.cc", "gtest_main.cc")]
-        for layer in FIBER_SOURCES:
-            flags = [*self.fiber_flags, *(FOR_C if layer == "coro/c_api" else [])]
-            jobs += [(source, flags, True) for source in sorted((ROOT / "src" / layer).glob("*.cpp"))]
-        objects = [self.program(f"fibers-{source.parent.name}-{source.stem}.o") for source, _, _ in jobs]
-        for made in [pool.submit(self.compile, flags, [source], output, link=False, warn=warn)
-                     for (source, flags, warn), output in zip(jobs, objects)]:
+    def prepare_layers(self, pool, name, flags, sources):
+        """Makes a library of GoogleTest and these sources."""
+        flags = ["-O2", "-std=c++23", "-fstack-clash-protection", f"-I{ROOT}/src", f"-I{ROOT}/tests", *flags, "-isystem",
+                 str(GOOGLETEST / "include")]
+        jobs = [(GOOGLETEST / "src" / each, ["-O1", *flags[1:], f"-I{GOOGLETEST}"], False)
+                for each in ("gtest-all.cc", "gtest_main.cc")]
+        jobs += [(source, [*flags, *(FOR_C if source.parent.name == "c_api" else [])], True) for source in sources]
+        objects = [self.program(f"{name}-{source.parent.name}-{source.stem}.o") for source, _, _ in jobs]
+        for made in [pool.submit(self.compile, how, [source], output, link=False, warn=warn)
+                     for (source, how, warn), output in zip(jobs, objects)]:
             made.result()
-        self.library = self.program("libpirn.a")
-        call(["ar", "rcs", self.library, *objects])
+        library = self.program(f"lib{name}.a")
+        call(["ar", "rcs", library, *objects])
         for each in objects:
             each.unlink()
+        return library, flags
 
-    def fiber(self, source):
+    def prepare_fibers(self, pool):
+        return self.prepare_layers(pool, "pirn", [], [source for layer in FIBER_SOURCES
+                                                      for source in sorted((ROOT / "src" / layer).glob("*.cpp"))])
+
+    def prepare_sim(self, pool):
+        sources = [source for layer in SIM_SOURCES for source in sorted((ROOT / "src" / layer).glob("*.cpp"))]
+        return self.prepare_layers(pool, "pirn_sim", ["-DPIRN_SIM=1"],
+                                   [*(source for source in sources if not NOT_IN_SIM.search(str(source))),
+                                    ROOT / "src" / "net" / "resolver" / "resolver.cpp"])
+
+    def with_fibers(self, source, library, flags):
+        """Runs a test that is linked to one of these libraries."""
         program = self.program(f"{source.parent.name}_{source.stem}")
         output = program.with_suffix(".o")
-        self.compile(self.fiber_flags, [source], output, link=False, warn=False)
-        self.compile(["-Wl,--whole-archive", self.library, "-Wl,--no-whole-archive"], [output], program)
+        self.compile(flags, [source], output, link=False, warn=False)
+        self.compile(["-Wl,--whole-archive", library, "-Wl,--no-whole-archive"], [output], program)
         # Death tests start the program anew, which only this script can.
         call([*self.target.command(program), "--gtest_filter=-*death*"], timeout=1800)
         program.unlink()
@@ -275,6 +290,10 @@ def unit_tests():
 
 def fiber_tests():
     return [ROOT / "tests" / layer / f"{name}_test.cpp" for layer, names in FIBER_TESTS.items() for name in names]
+
+
+def sim_tests():
+    return [ROOT / "tests" / "sim" / f"{name}_test.cpp" for name in SIM_TESTS]
 
 
 def compat_programs(name):
@@ -353,18 +372,21 @@ def main():
                     for source in unit_tests():
                         run(f"{source.parent.name}_{source.stem} {level}", shop.unit, source, level)
                     finish(running)
-                if "fiber" in parts and runs_fibers(name, kind):
-                    running, tests = [], [each for each in fiber_tests()
-                                          if re.search(options.only, f"{name} {kind} {each.parent.name}_{each.stem}")]
+                for part, tests, prepare in (("fiber", fiber_tests(), shop.prepare_fibers),
+                                             ("sim", sim_tests(), shop.prepare_sim)):
+                    chosen = [each for each in tests
+                              if re.search(options.only, f"{name} {kind} {each.parent.name}_{each.stem}")]
+                    if part not in parts or not runs_fibers(name, kind) or not chosen:
+                        continue
+                    running = []
                     try:
-                        if tests and not options.list:
-                            shop.prepare_fibers(pool, "-O2")
+                        built = prepare(pool) if not options.list else ()
                     except Failure as failure:
                         outcomes["FAILED"] += 1
-                        print(f"FAILED {name} {kind} sources of fibers\n{failure}\n", flush=True)
+                        print(f"FAILED {name} {kind} sources of {part}\n{failure}\n", flush=True)
                         continue
-                    for source in tests:
-                        run(f"{source.parent.name}_{source.stem}", shop.fiber, source)
+                    for source in chosen:
+                        run(f"{source.parent.name}_{source.stem}", shop.with_fibers, source, *built)
                     finish(running)
     for tool in sorted(absent):
         print(f"skipped: what needs {tool}, which is not installed")
