@@ -1,7 +1,7 @@
 // pirn's tasks with frames from memory that grows and shrinks linearly.
 #include "linear.hpp"
 
-#define PIRN_TASK_FRAMES bench::linear_frames
+#define BENCH_TASK_FRAMES bench::linear_frames
 #include "frames_pirn.hpp"
 
 int main() { bench::frames_pirn_rows("pirn-linear", "as pirn, with frames from one stack of frames in the program"); }

@@ -17,7 +17,7 @@ struct malloc_frames {
 
 }  // namespace bench
 
-#define PIRN_TASK_FRAMES bench::malloc_frames
+#define BENCH_TASK_FRAMES bench::malloc_frames
 #include "frames_pirn.hpp"
 
 int main() { bench::frames_pirn_rows("pirn-malloc", "as pirn, with frames from malloc"); }

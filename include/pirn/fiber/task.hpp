@@ -17,11 +17,6 @@
 #include "pirn/fiber/detail/coroutine_wait.hpp"
 #include "pirn/fiber/scope.hpp"
 
-#if !defined(PIRN_TASK_FRAMES)
-/// The memory of frames. Only bench/frames defines another one, to measure it.
-#define PIRN_TASK_FRAMES frame_cache
-#endif
-
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
@@ -61,13 +56,13 @@ class task_promise_base {
 #pragma clang diagnostic ignored "-Wcoro-non-aligned-allocation-function"
 #endif
   PIRN_ALWAYS_INLINE static void* operator new(std::size_t size) {
-    return PIRN_TASK_FRAMES::allocate(size, frame_alignment(size));
+    return frame_cache::allocate(size, frame_alignment(size));
   }
 #if defined(__clang__)
 #pragma clang diagnostic pop
 #endif
   PIRN_ALWAYS_INLINE static void operator delete(void* frame, std::size_t size) noexcept {
-    PIRN_TASK_FRAMES::deallocate(frame, size, frame_alignment(size));
+    frame_cache::deallocate(frame, size, frame_alignment(size));
   }
 
   struct final_awaiter {
