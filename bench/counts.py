@@ -42,9 +42,13 @@ class Case:
 
 
 _MOVES = 2**14 - 1
+# As in yield-breakdown/pirn.cpp: each has a loop for one body and one for ten, behind that of the empty loop.
+YIELD_STEPS = ("0 all saved", "1 six registers", "2 switch inlined", "3 preserve_none", "4 yield inlined", "5 colouring", "6 small stack")
 CASES = [
     Case("switch", {"contexts": 2}, "switch", (10_000, 60_000)),
     Case("yield", {"fibers": 10}, "yield", (10_000, 60_000), inputs={"FIBERS": 10, "WORKERS": 1}),
+    *(Case("yield-breakdown", {"step": step, "bodies": "one"}, "yield", (10_000, 60_000), 1 + 2 * number)
+      for number, step in enumerate(YIELD_STEPS)),
     Case("transfer", {"values": 2}, "switch", (10_000, 60_000)),
     Case("sum", {"form": "for"}, "element", (10_000, 60_000), 0),
     Case("sum", {"form": "while"}, "element", (10_000, 60_000), 1),

@@ -72,7 +72,12 @@ CONTESTED = [("threads, 2 workers", "threads", {"workers": 2}, "ns"), ("condvar,
              ("sort, 2 workers", "sort", {"workers": 2}, "ns"),
              *((f"ring, cycles of {n}, {count:,} coroutines", "ring", {"N": n, "coroutines": count, "D": 0, "P": 1}, "op/s")
                for n in (2, 8) for count in (80, 80_000)),
-             *((f"a million sleeps: {op}", "timers", {"op": op}, "ns") for op in ("insert", "cancel", "fire"))]
+             *((f"a million sleeps: {op}", "timers", {"op": op}, "ns") for op in ("insert", "cancel", "fire")),
+             ("queue, 1 pair, 2 workers", "queue", {"pairs": 1, "workers": 2}, "ns"), ("sort, 1 worker", "sort", {"workers": 1}, "ns"),
+             ("hanoi, 1 disk", "hanoi", {"disks": 1}, "ns"), ("a store's first thousand requests", "callbacks", {"phase": "warm-up"}, "/s"),
+             ("a new coroutine run and destroyed", "coro-spawn", {}, "ns"),
+             *((f"a product of matrices, {count}", "matmul", {"workers": count}, "ns") for count in (1, 2)),
+             ("memory of a million coroutines", "memory", {"state": "fresh", "units": 1_000_000}, "B")]
 # What is no other library, but the same work without one.
 BARE = ("loop", "serial", "bare", "limit", "in-stack", "fio")
 # The rows and columns of README.md's table.

@@ -6,8 +6,8 @@ from sources import CLAIMS, COUNTED, OURS, SOURCES, Claim, Figure
 
 HEAD = """# Reproduction
 
-pirn grew from five documents. Each of their figures and tables stands here beside what the bench measures of it: `better` and
-`worse` are the two rows that the source compares, and the number in brackets is how many times better the first one is.
+pirn grew from five documents. Each of their figures and tables that shows a measurement stands here beside what the bench
+measures of it (the others show code, algorithms or layouts): `better` and `worse` are the two rows that the source compares, and the number in brackets is how many times better the first one is.
 `same sign` says that the source's order holds on that machine (or, where the source has both alike, that neither is 15 % ahead),
 `inverted` that it does not. The page is made of
 docs/performance.json by `./dev bench --docs`; do not edit it. `./dev bench NAME` measures a workload, `--counts` what is

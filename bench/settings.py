@@ -147,6 +147,11 @@ def configured(scale: str) -> list[Setting]:
     return [Setting({"WORKERS": 1}), Setting({"WORKERS": 2}, cores=2, only=("pirn", "go"))]
 
 
+def cores(scale: str) -> list[Setting]:
+    """Returns the setting for workloads of two threads, which are pirn's business on one core."""
+    return [Setting({}, cores=2)]
+
+
 def two_workers(scale: str) -> list[Setting]:
     """Returns the setting for workloads that need two workers, or cost nothing in a process with one thread."""
     return [Setting({"WORKERS": 2}, cores=2)]
@@ -221,7 +226,7 @@ SWEEPS = {"http-hello": http_hello, "echo": echo, "unix": echo, "udp": udp, "sto
           "yield": configured, "spawn": configured,
           "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "callbacks": callbacks, "locals": variables, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
-          "wake-latency": two_workers, "trim": trim, "fib40": fib40, "skynet": forks(),
+          "wake-latency": two_workers, "core-to-core": cores, "trim": trim, "fib40": fib40, "skynet": forks(),
           "nqueens": forks("QUEENS", 9, 12), "matmul": forks("MATRIX", 256, 1024), "aco": aco, "memory": memory}
 # The rounds without --rounds: of the workloads in SWEEPS, and of the others. Memory and state are the same every time.
 SWEPT_ROUNDS, ROUNDS = {"echo": 3, "store": 3, "unix": 3, "udp": 3, "idle-connections": 1, "file": 3, "ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "spread-counts": 1, "trim": 3, "idle": 3,
