@@ -26,6 +26,13 @@ namespace bench::in_stack {
     asm volatile("" : : "r"(__builtin_alloca(bytes)) : "memory"); \
   } while (false)
 
+// A body that is not inlined has its way back to the consumer in memory.
+#if defined(__clang__)
+#define IN_STACK_INLINED [[clang::always_inline]]
+#else
+#define IN_STACK_INLINED
+#endif
+
 /// The argument of a body: how it resumes its consumer.
 class yield {
  public:
@@ -57,7 +64,7 @@ template <typename Body>
 class generator {
  public:
   [[gnu::always_inline]] explicit generator(Body& body) {
-    asm volatile("movq %%rsp, %0" : "=m"(sp_));
+    asm volatile("movq %%rsp, %0" : "=r"(sp_));
     void* pc = &body;
     void* fp;
     void (*entry)(void*, void*, Body*) = &run;
@@ -71,7 +78,7 @@ class generator {
     fp_ = fp;
   }
   generator(const generator&) = delete;
-  [[gnu::always_inline]] ~generator() { asm volatile("movq %0, %%rsp" : : "m"(sp_) : "memory"); }
+  [[gnu::always_inline]] ~generator() { asm volatile("movq %0, %%rsp" : : "r"(sp_) : "memory"); }
 
   [[gnu::always_inline]] explicit operator bool() const { return pc_ != nullptr; }
   [[gnu::always_inline]] std::uint64_t operator*() const { return element_; }
@@ -91,7 +98,7 @@ class generator {
  private:
   [[gnu::noinline]] static void run(void* pc, void* fp, Body* body) {
     yield to(pc, fp);
-    (*body)(to);
+    IN_STACK_INLINED (*body)(to);
     to.finish();
   }
 

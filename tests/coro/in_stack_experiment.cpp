@@ -47,10 +47,15 @@ struct in_stack {
   template <class Body>
   using generator = bench::in_stack::generator<Body>;
 };
+/// A function that calls no other one.
 struct count_down {
   word from;
   template <class Yield>
   void operator()(Yield& yield) const {
+    loop(yield, from);
+  }
+  template <class Yield>
+  [[gnu::noinline]] static void loop(Yield& yield, word from) {
     for (word i = from; i != 0; --i) {
       yield(i);
     }
