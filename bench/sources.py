@@ -79,7 +79,8 @@ _SWAPSTACK = [
      F("queue", "pirn-low-lock", {"pairs": 2, "workers": 2}), F("queue", "ms-lock-free", {"pairs": 2, "workers": 2})),
     ("figure 4", "and faster than that with two locks", F("queue", "pirn-low-lock", {"pairs": 2, "workers": 2}),
      F("queue", "ms-two-lock", {"pairs": 2, "workers": 2}),
-     "An unfair spinlock lets one core keep the line for many nodes; a compare-and-swap by two cores moves it for each."),
+     "In pirn's a caller from another core comes to an end of the queue when that end rests, so that a core keeps the line for "
+     "many nodes, as with an unfair spinlock; before, each compare-and-swap moved it."),
     ("6.3", "with hints of affinity biased locks take condvar from 2.74 s to 1.96 s",
      F("biased", "pirn-biased", {"work": "buffer", "workers": 2}), F("biased", "pirn", {"work": "buffer", "workers": 2})),
     ("6.3", "biased locks gain nothing while fibers are stolen",

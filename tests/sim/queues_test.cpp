@@ -14,6 +14,7 @@
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"
 #include "sim/fibers.hpp"
+#include "sim/together.hpp"
 
 using namespace pirn;
 using pirn_test::expect_passes;
@@ -190,8 +191,9 @@ struct queued : detail::low_lock_node {
 /// The consumer's part: those of one producer, whose numbers have the same tens, come in its order.
 class checked_consumer {
  public:
-  void take(detail::low_lock_queue& from) {
-    if (detail::low_lock_node* const node = from.try_pop()) {
+  void take(detail::low_lock_queue& from) { take(from, this); }
+  void take(detail::low_lock_queue& from, const void* who) {
+    if (detail::low_lock_node* const node = from.try_pop(who)) {
       const std::unique_ptr<queued> taken(static_cast<queued*>(node));
       int& before = newest_[taken->number / 10];
       sim::check(taken->number > before, "those of one producer come in its order");
@@ -214,7 +216,7 @@ void low_lock(std::array<int, 2> nodes, std::array<int, 2> tries) {
   for (int producer = 0; producer < 2; ++producer) {
     threads.emplace_back([&, producer] {
       for (int i = 1; i <= nodes[static_cast<std::size_t>(producer)]; ++i) {
-        queue.push(*new queued(10 * producer + i));
+        queue.push(*new queued(10 * producer + i), &threads + producer);
       }
     });
   }
@@ -247,6 +249,28 @@ TEST(low_lock_queue, hands_over_what_was_written) {
 TEST(low_lock_queue, of_two_consumers) {
   expect_passes([] { low_lock({2, 1}, {2, 2}); }, {.preemptions = 3});
 }
+/// Two nodes are queued, and one consumer takes one: the other consumer finds the second.
+void low_lock_leaves_none() {
+  detail::low_lock_queue queue;
+  std::array<checked_consumer, 3> consumers;
+  pirn_test::gate both_are_there;
+  sim::thread producer([&] {
+    queue.push(*new queued(1), nullptr);
+    queue.push(*new queued(2), nullptr);
+    both_are_there.open();
+  });
+  sim::thread first([&] { consumers[0].take(queue, nullptr); });  // without a pause, in which the second one would come
+  both_are_there.pass();
+  consumers[1].take(queue);
+  sim::check(consumers[1].count == 1, "what was queued is not hidden by a consumer");
+  producer.join();
+  first.join();
+  while (!queue.empty()) {
+    consumers[2].take(queue);
+  }
+  sim::check(consumers[0].count + consumers[1].count + consumers[2].count == 2, "each comes once");
+}
+TEST(low_lock_queue, hides_nothing_while_the_last_one_is_taken) { expect_passes(low_lock_leaves_none); }
 TEST(low_lock_queue, of_two_consumers_where_words_are_old) {
   expect_passes([] { low_lock({1, 1}, {1, 1}); }, {.stale_reads = true});
 }

@@ -19,50 +19,61 @@ struct low_lock_node {
 ///
 ///      head_ -> oldest -> ... -> youngest <- tail_          empty: tail_ names head_
 ///
-/// A producer that loses the race for the tail stays away for a while. The other one has the line to itself meanwhile,
-/// and two of them on two cores do not exchange it for each node.
+/// Two cores that take turns at a line pay for its way at each node, ten times as much as for the node itself. So each
+/// end of the queue has a user, the worker that was there last. A caller of another worker first looks, at intervals,
+/// whether that end still changes, and comes when it rests, or after some ten microseconds. A consumer that is left
+/// with one node, and would need the producer's line to take it, waits for a moment without a look, in which the
+/// producer gets ahead.
 class low_lock_queue {
  public:
   low_lock_queue() noexcept = default;
   low_lock_queue(const low_lock_queue&) = delete;
   low_lock_queue& operator=(const low_lock_queue&) = delete;
 
-  /// Queues a node, which must stay until it is taken.
-  void push(low_lock_node& node) noexcept {
+  /// Queues a node, which must stay until it is taken. `who` stands for the core of the caller; plain threads count as
+  /// one.
+  PIRN_ALWAYS_INLINE void push(low_lock_node& node, const void* who = platform::current_worker()) noexcept {
     node.next_in_queue.store(nullptr, platform::memory_order_relaxed);
+    if (producer_.load(platform::memory_order_relaxed) != who) [[unlikely]] {
+      come_to(tail_, producer_, who);
+    }
     low_lock_node* before = tail_.load(platform::memory_order_relaxed);
     // Acquire: the former tail has been prepared before the store below. Release: so has this node.
-    for (int pause = shortest_pause;
-         !tail_.compare_exchange_weak(before, &node, platform::memory_order_acq_rel, platform::memory_order_relaxed);) {
-      for (int i = 0; i < pause; ++i) {
-        platform::relax();
-      }
-      pause = pause < longest_pause ? 2 * pause : pause;
-      before = tail_.load(platform::memory_order_relaxed);
+    while (!tail_.compare_exchange_weak(before, &node, platform::memory_order_acq_rel, platform::memory_order_relaxed))
+        [[unlikely]] {
+      platform::relax();
     }
     before->next_in_queue.store(&node, platform::memory_order_release);
   }
 
-  /// Returns the oldest node, null if the queue is empty. Waits for producers that are between their two steps, and for
-  /// other consumers.
-  [[nodiscard]] low_lock_node* try_pop() noexcept {
+  /// Returns the oldest node, null if the queue is `empty`. Waits for producers that are between their two steps, and
+  /// for other consumers.
+  [[nodiscard]] PIRN_ALWAYS_INLINE low_lock_node* try_pop(const void* who = platform::current_worker()) noexcept {
     if (empty()) {
       return nullptr;
     }
+    if (consumer_.load(platform::memory_order_relaxed) != who) [[unlikely]] {
+      come_to(head_.next_in_queue, consumer_, who);
+    }
     const platform::spin_guard turn(taking_);
-    low_lock_node* first = head_.next_in_queue.load(platform::memory_order_acquire);
-    if (first == nullptr) {
-      if (tail_.load(platform::memory_order_relaxed) == &head_) {
-        return nullptr;
-      }
-      first = link_of(head_);
+    low_lock_node* const first = head_.next_in_queue.load(platform::memory_order_acquire);
+    if (first == nullptr) [[unlikely]] {
+      return nullptr;
     }
     low_lock_node* next = first->next_in_queue.load(platform::memory_order_acquire);
-    if (next == nullptr) {
-      // The next producer links its node behind `head_` as soon as the tail is there.
-      head_.next_in_queue.store(nullptr, platform::memory_order_relaxed);
+    if (next == nullptr && producer_.load(platform::memory_order_relaxed) != who) [[unlikely]] {
+      relax(pause);
+      next = first->next_in_queue.load(platform::memory_order_acquire);
+    }
+    if (next == nullptr) [[unlikely]] {
+      // The next producer links its node behind `head_` as soon as the tail is there. Until then the queue is not
+      // empty, since that producer may still come between this consumer and the tail.
+      head_.next_in_queue.store(&head_, platform::memory_order_relaxed);
       low_lock_node* last = first;
       if (tail_.compare_exchange_strong(last, &head_, platform::memory_order_acq_rel, platform::memory_order_relaxed)) {
+        low_lock_node* none = &head_;
+        head_.next_in_queue.compare_exchange_strong(none, nullptr, platform::memory_order_relaxed,
+                                                    platform::memory_order_relaxed);
         return first;
       }
       next = link_of(*first);
@@ -71,17 +82,36 @@ class low_lock_queue {
     return first;
   }
 
-  /// Whether it was empty at some moment of the call.
+  /// Whether it was empty at some moment of the call. A push that is between its two steps may hide its node and those
+  /// behind it.
   [[nodiscard]] bool empty() const noexcept {
-    // The tail is in a line of the producers, and is looked at only where that cannot be avoided.
-    return head_.next_in_queue.load(platform::memory_order_relaxed) == nullptr &&
-           tail_.load(platform::memory_order_relaxed) == &head_;
+    return head_.next_in_queue.load(platform::memory_order_relaxed) == nullptr;
   }
 
  private:
-  static constexpr int shortest_pause = 16;
-  static constexpr int longest_pause = 1024;
+  // In the units of platform::relax, some ten nanoseconds each.
+  static constexpr int pause = platform::exploring ? 1 : 16;
+  static constexpr int longest_wait = platform::exploring ? 2 : 4096;
 
+  static void relax(int times) noexcept {
+    for (int i = 0; i < times; ++i) {
+      platform::relax();
+    }
+  }
+  /// Waits until an end of the queue no longer changes, within bounds, and takes the place of its user.
+  PIRN_NOINLINE static void come_to(const platform::atomic<low_lock_node*>& end, platform::atomic<const void*>& user,
+                                    const void* who) noexcept {
+    const low_lock_node* seen = end.load(platform::memory_order_relaxed);
+    for (int wait = pause; wait < longest_wait; wait *= 2) {
+      relax(wait);
+      const low_lock_node* const now = end.load(platform::memory_order_relaxed);
+      if (now == seen) {
+        break;
+      }
+      seen = now;
+    }
+    user.store(who, platform::memory_order_relaxed);
+  }
   /// Waits until the producer that has swung the tail away from `node` links its own.
   static low_lock_node* link_of(const low_lock_node& node) noexcept {
     for (int looks = 1;; ++looks) {
@@ -93,8 +123,10 @@ class low_lock_queue {
   }
 
   alignas(64) platform::atomic<low_lock_node*> tail_{&head_};
+  platform::atomic<const void*> producer_{nullptr};  ///< the user of that end
   alignas(64) low_lock_node head_;
   platform::spinlock taking_;
+  platform::atomic<const void*> consumer_{nullptr};  ///< the user of that end
 };
 
 }  // namespace detail
