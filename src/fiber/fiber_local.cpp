@@ -47,7 +47,6 @@ local_table& locals_here() {
 void end_locals(local_table*& locals) noexcept {
   if (locals != nullptr) {
     local_table::end(locals);
-    locals = nullptr;
   }
 }
 

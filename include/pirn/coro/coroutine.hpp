@@ -206,7 +206,11 @@ class coroutine<Out(In...)> {
       arch::transfer_into<&entry::enter>(fresh, to, words);
       sanitizer.arrive();
     }
-    static void destroy(void* fresh) noexcept { std::destroy_at(std::addressof(static_cast<record*>(fresh)->body)); }
+    static void destroy(void* fresh) noexcept {
+      auto& self = *static_cast<record*>(fresh);
+      std::destroy_at(std::addressof(self.body));
+      self.gone();
+    }
     static constexpr ways all{&begin, &destroy};
   };
 
@@ -225,12 +229,11 @@ class coroutine<Out(In...)> {
       detail::no_room_for_body();
     }
     auto* const fresh = reinterpret_cast<record*>(at);
-    const bool marked = origin_.marked();
     if constexpr (std::is_nothrow_constructible_v<stored, Body&&>) {
-      new (fresh) record(origin_.memory, marked, std::forward<Body>(body));
+      new (fresh) record(origin_.memory, std::forward<Body>(body));
     } else {
       try {
-        new (fresh) record(origin_.memory, marked, std::forward<Body>(body));
+        new (fresh) record(origin_.memory, std::forward<Body>(body));
       } catch (...) {
         if constexpr (OnFailure == on_failure::give_stack_back) {
           origin_.give_back_unused();
@@ -238,7 +241,8 @@ class coroutine<Out(In...)> {
         throw;
       }
     }
-    if (fresh->marked) {
+    if (origin_.marked()) [[unlikely]] {
+      fresh->mark();
       detail::stack_end::put(origin_.memory.limit());
     }
     hooks_ = detail::sanitizer_ref(fresh->sanitizer);

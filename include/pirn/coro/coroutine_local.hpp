@@ -1,12 +1,14 @@
-// Variables of which each coroutine has a separate copy, reached through its yield object: none of them is
-// thread-local.
+// Variables of which each coroutine has a separate copy, reached through its yield object, or by the caller's stack:
+// none of them is thread-local.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include "pirn/coro/detail/local_table.hpp"
+#include "pirn/coro/detail/locals_here.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/contract.hpp"
 
@@ -18,29 +20,57 @@ class coroutine_local;
 
 namespace detail {
 
-/// The base of every yield object: it holds the variables of the running coroutine.
+[[noreturn]] PIRN_COLD inline void no_coroutine_here() {
+  throw std::logic_error(
+      "pirn: coroutine_local: get() called outside of a coroutine, or in one whose stack is not of a guarded_pool: use "
+      "get(yield) there");
+}
+
+/// The base of yield objects: it knows the owner of the coroutine's variables.
 class coroutine_locals {
  public:
-  coroutine_locals() noexcept = default;
   coroutine_locals(const coroutine_locals&) = delete;
   coroutine_locals& operator=(const coroutine_locals&) = delete;
 
  protected:
-  PIRN_ALWAYS_INLINE ~coroutine_locals() { clear(); }
+  PIRN_ALWAYS_INLINE explicit coroutine_locals(locals_owner& of) noexcept : of_(&of) {}
+  PIRN_ALWAYS_INLINE ~coroutine_locals() = default;
 
-  /// Destroys all variables.
-  PIRN_ALWAYS_INLINE void clear() noexcept {
-    // A destructor may use older variables, and create new ones. No function gets this object: its address would
-    // escape, and it would become a part of every frame and image.
+ private:
+  template <class T>
+  friend class pirn::coroutine_local;
+
+  locals_owner* of_;
+};
+
+/// As `coroutine_locals`, for a coroutine whose frames move: they hold its variables.
+class copied_locals {
+ public:
+  copied_locals() noexcept = default;
+  copied_locals(const copied_locals&) = delete;
+  copied_locals& operator=(const copied_locals&) = delete;
+
+ protected:
+  PIRN_ALWAYS_INLINE ~copied_locals() {
+    // Only a copy of the pointer leaves this function: the object's address would escape, and it would become a part
+    // of every image. A destructor that uses older variables has the address already.
     if (table_ != nullptr) [[unlikely]] {
-      local_table::end(table_);
-      table_ = nullptr;
+      local_table* ended = table_;
+      local_table::end(ended);
     }
   }
 
  private:
   template <class T>
   friend class pirn::coroutine_local;
+
+  [[nodiscard]] local_table* variables() const noexcept { return table_; }
+  [[nodiscard]] local_table& made_variables() {
+    if (table_ == nullptr) {
+      table_ = new local_table;
+    }
+    return *table_;
+  }
 
   local_table* table_ = nullptr;
 };
@@ -61,15 +91,30 @@ class coroutine_local {
 
   /// Returns the copy of the coroutine with this yield object. The first call only can throw: std::bad_alloc, and any
   /// exception from copying T. O(1): a look into the hash table of the coroutine.
-  [[nodiscard]] T& get(detail::coroutine_locals& yield) const {
-    T* const known = find(yield);
-    return known != nullptr ? *known : add(yield);
-  }
+  [[nodiscard]] T& get(detail::coroutine_locals& yield) const { return get_in(*yield.of_); }
+  [[nodiscard]] T& get(detail::copied_locals& yield) const { return get_in(yield); }
   /// As `get`, but null if the coroutine has no copy yet.
   [[nodiscard]] T* find(const detail::coroutine_locals& yield) const noexcept {
-    const std::uint64_t key = key_.if_any();
-    detail::local_node* const found = yield.table_ != nullptr && key != 0 ? yield.table_->find(key) : nullptr;
-    return found != nullptr ? &static_cast<node*>(found)->value : nullptr;
+    return find_in(yield.of_->variables());
+  }
+  [[nodiscard]] T* find(const detail::copied_locals& yield) const noexcept { return find_in(yield.variables()); }
+  /// Returns the copy of the coroutine that the caller runs in, as `get(yield)`: a `coroutine` or a job of a
+  /// coroutine_pool whose stack is of a guarded_pool, which is the default. A swapped task of a stack_swap counts as
+  /// part of the coroutine that runs its dispatcher. Throws std::logic_error elsewhere: in a generator, a
+  /// copied_coroutine, a coroutine on other memory or with a body object of more than 8 KB, and outside of any. O(1)
+  /// where the thread has called it last for the same coroutine, else O(slabs) of the pools in use. Where a coroutine
+  /// has other memory there also is a walk of the stack, which takes some microseconds.
+  [[nodiscard]] T& get() const {
+    detail::locals_owner* const owner = detail::locals_owner_here();
+    if (owner == nullptr) [[unlikely]] {
+      detail::no_coroutine_here();
+    }
+    return get_in(*owner);
+  }
+  /// As `get()`, but null if the coroutine has no copy yet, and where `get()` throws.
+  [[nodiscard]] T* find() const noexcept {
+    const detail::locals_owner* const owner = detail::locals_owner_here();
+    return owner != nullptr ? find_in(owner->variables()) : nullptr;
   }
 
  private:
@@ -79,15 +124,23 @@ class coroutine_local {
     T value;
   };
 
-  PIRN_NOINLINE T& add(detail::coroutine_locals& yield) const {
+  template <class Owner>
+  [[nodiscard]] T& get_in(Owner& owner) const {
+    T* const known = find_in(owner.variables());
+    return known != nullptr ? *known : add(owner);
+  }
+  [[nodiscard]] T* find_in(const detail::local_table* table) const noexcept {
+    const std::uint64_t key = key_.if_any();
+    detail::local_node* const found = table != nullptr && key != 0 ? table->find(key) : nullptr;
+    return found != nullptr ? &static_cast<node*>(found)->value : nullptr;
+  }
+  template <class Owner>
+  PIRN_NOINLINE T& add(Owner& owner) const {
     if (!constructed_) [[unlikely]] {
       detail::fail_contract("a coroutine_local is used before it is constructed, by a static object of another file");
     }
     auto made = std::make_unique<node>(key_.get(), initial_);
-    if (yield.table_ == nullptr) {
-      yield.table_ = new detail::local_table;
-    }
-    yield.table_->add(made.get());
+    owner.made_variables().add(made.get());
     return made.release()->value;
   }
 

@@ -214,6 +214,7 @@ inline void coroutine_pool::trim(std::size_t keep) noexcept {
   const std::size_t surplus = now > keep ? now - keep : 0;
   for (std::size_t i = 0; i < surplus; ++i) {
     const stack unused = all_idle_[i]->memory;
+    all_idle_[i]->gone();
     stacks_.deallocate(unused);
   }
   std::copy(all_idle_.get() + surplus, top_, all_idle_.get());

@@ -47,6 +47,9 @@ class alignas(64) frame_bodies_near {
   [[nodiscard]] bool may_hold(std::uint64_t position, std::uint64_t other) const noexcept {
     for (const auto& each : ranges_) {
       const std::uint64_t packed = each.load(platform::memory_order_relaxed);
+      if (packed == 0) [[likely]] {
+        continue;
+      }
       const std::uint64_t size = (packed & ((std::uint64_t{1} << size_bits) - 1)) * unit;
       const std::uint64_t low = (packed >> size_bits) * unit;
       if (position - low < size && other - low >= size) {

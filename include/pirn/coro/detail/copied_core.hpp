@@ -115,7 +115,7 @@ template <class Outs, class Ins>
 class copied_yield;
 
 template <class... Out, class... In>
-class copied_yield<void(Out...), void(In...)> : public coroutine_locals {
+class copied_yield<void(Out...), void(In...)> : public copied_locals {
  public:
   using received = typename detail::received<In...>::type;
 

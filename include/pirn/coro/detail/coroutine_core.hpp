@@ -1,7 +1,7 @@
 // The implementation of coroutine: the contents of its stack, how its body begins and ends, and its yield object.
 //
 //        +----------------------+ the stack's top
-//        | coroutine_record     | the body, the stack's limit, the sanitizers' state
+//        | coroutine_record     | the stack's limit, the variables, the sanitizers' state, the body
 //        +----------------------+ 16-byte aligned
 //        | root frame           | of arch::transfer_into
 //        | coroutine_entry      | holds the yield object, calls the body, makes the last switch
@@ -33,6 +33,7 @@
 #include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/coro/coroutine_local.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
+#include "pirn/coro/detail/locals_here.hpp"
 #include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/stack.hpp"
@@ -44,18 +45,16 @@ namespace detail {
 
 [[noreturn]] PIRN_COLD inline void coroutine_misused(const char* how) { throw std::logic_error(how); }
 
-struct coroutine_record_base {
-  void* limit;
+struct coroutine_record_base : locals_owner {
+  using locals_owner::locals_owner;
   [[no_unique_address]] sanitizer_state sanitizer;
-  bool marked;  // whether there is a word at its limit
 };
 template <class Body>
 struct alignas(alignof(Body) < 16 ? 16 : alignof(Body)) coroutine_record : coroutine_record_base {
   static_assert(alignof(Body) <= 4096);
   template <class Source>
-  coroutine_record(const stack& memory, bool has_word_at_end, Source&& source) : body(std::forward<Source>(source)) {
-    limit = memory.limit();
-    marked = has_word_at_end;
+  coroutine_record(const stack& memory, Source&& source)
+      : coroutine_record_base(memory.limit()), body(std::forward<Source>(source)) {
     sanitizer.create(memory.limit(), memory.size(), "coroutine");
   }
   ~coroutine_record() {}  // NOLINT(modernize-use-equals-default): the union's is deleted
@@ -115,6 +114,24 @@ class result_of<Out> {
 template <class Outs, class Ins, class Body>
 struct coroutine_entry;
 
+/// Ends the variables of a coroutine, whose destructors must not yield, and makes its last switch. Does not return, so
+/// that its caller need not keep anything in registers that calls preserve, which it would have to save first.
+template <bool gone>
+[[noreturn]] PIRN_COLD PIRN_NONE void end_with_variables(void* pc, void* sp, void* fp, locals_owner& self, word first,
+                                                         word second, word third, word fourth,
+                                                         sanitizer_peer sanitizer) noexcept {
+  if (self.marked()) {
+    stack_end::check("a coroutine", self.limit, &self + 1, stack_position());
+  }
+  self.end_variables();
+  if constexpr (gone) {
+    self.gone();
+  }
+  sanitizer.leave_for_good();
+  word last[value_words] = {first, second, third, fourth};
+  arch::transfer_last({pc, sp, fp}, last);
+}
+
 /// Refuses a yield at `position` that is not on its coroutine's stack, or after the word at the stack's end was
 /// overwritten.
 [[noreturn]] PIRN_COLD inline void refuse_yield(word position, word limit, word size, bool marked) {
@@ -173,11 +190,12 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
   template <class, class, class>
   friend struct coroutine_entry;
 
-  PIRN_ALWAYS_INLINE coroutine_yield(const arch::peer& resumer, const coroutine_record_base* record) noexcept
-      : resumer_(resumer),
+  PIRN_ALWAYS_INLINE coroutine_yield(const arch::peer& resumer, coroutine_record_base* record) noexcept
+      : coroutine_locals(*record),
+        resumer_(resumer),
         limit_(reinterpret_cast<word>(record->limit)),
         size_(reinterpret_cast<word>(record) - limit_),
-        plain_(record->marked ? 0 : size_) {}
+        plain_(record->marked() ? 0 : size_) {}
 
   stored_peer resumer_;
   word limit_;  // of the coroutine's stack
@@ -246,9 +264,6 @@ struct coroutine_entry<void(Out...), void(In...), Body> {
           },
           thrown);
       std::destroy_at(std::addressof(self->body));
-      if (self->marked) [[unlikely]] {
-        stack_end::check("a coroutine", self->limit, self + 1, stack_position());
-      }
       last[0] = static_cast<word>(last_word::returned);
       if (how != ending::returned || y.cancelled_by_ != nullptr) [[unlikely]] {
         if (how == ending::returned) {
@@ -261,7 +276,15 @@ struct coroutine_entry<void(Out...), void(In...), Body> {
       }
       resumer = y.resumer_.get();
       sanitizer = y.sanitizer_;
+      if (!self->plain()) [[unlikely]] {
+        if (!self->only_marked()) [[unlikely]] {
+          end_with_variables<true>(resumer.pc, resumer.sp, resumer.fp, *self, last[0], last[1], last[2], last[3],
+                                   sanitizer);
+        }
+        stack_end::check("a coroutine", self->limit, self + 1, stack_position());
+      }
     }
+    self->gone();
     sanitizer.leave_for_good();
     arch::transfer_last(resumer, last);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "pirn/context/detail/call_sites.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform.hpp"
 
@@ -48,10 +49,11 @@ class local_table {
       node->destroy(node);
     }
   }
-  /// Destroys all values as `clear`, and then the table.
-  PIRN_NOINLINE static void end(local_table* table) noexcept {
+  /// Destroys all values as `clear`, then the table, and makes the pointer null.
+  PIRN_COLD static void end(local_table*& table) noexcept {
     table->clear();
     delete table;
+    table = nullptr;
   }
 
  private:

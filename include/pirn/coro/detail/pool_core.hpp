@@ -1,7 +1,7 @@
 // The coroutines of a coroutine_pool: the contents of a stack, how a job begins and ends, and the yield object.
 //
 //        +----------------------+ the stack's top
-//        | pool_coroutine       | where its job is suspended, the stack, the sanitizers' state
+//        | pool_coroutine       | its variables, where its job is suspended, the stack, the sanitizers' state
 //        +----------------------+ 16-byte aligned
 //        | root frame           | of arch::transfer_into
 //        | pool_job::enter      | holds the job and the yield object, calls the job, makes the last switch
@@ -31,6 +31,7 @@
 #include "pirn/coro/coroutine_local.hpp"
 #include "pirn/coro/detail/coroutine_core.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
+#include "pirn/coro/detail/locals_here.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn {
@@ -60,8 +61,8 @@ class pool_yield : public coroutine_locals {
  private:
   template <class>
   friend struct pool_job;
-  PIRN_ALWAYS_INLINE pool_yield(const arch::peer& resumer, word limit, word size) noexcept
-      : resumer_(resumer), limit_(limit), size_(size) {}
+  PIRN_ALWAYS_INLINE pool_yield(const arch::peer& resumer, locals_owner& of, word limit, word size) noexcept
+      : coroutine_locals(of), resumer_(resumer), limit_(limit), size_(size) {}
 
   stored_peer resumer_;
   word limit_;  // of the coroutine's stack
@@ -70,12 +71,13 @@ class pool_yield : public coroutine_locals {
 };
 
 /// A coroutine of a pool. It lies at the top of its stack.
-struct alignas(16) pool_coroutine {
+struct alignas(16) pool_coroutine : locals_owner {
+  explicit pool_coroutine(const stack& on) noexcept : locals_owner(on.limit()), memory(on) {}
   /// Puts a coroutine onto a stack, and touches its first page thereby.
   [[nodiscard]] static pool_coroutine* make(const stack& memory) noexcept {
     const word top = reinterpret_cast<word>(memory.top());
     const word at = (top - sizeof(pool_coroutine)) & ~word{alignof(pool_coroutine) - 1};
-    return new (reinterpret_cast<void*>(at)) pool_coroutine{.memory = memory};
+    return new (reinterpret_cast<void*>(at)) pool_coroutine(memory);
   }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool running() const noexcept { return at.sp == runs; }
   /// Called when its job has ended: it is idle.
@@ -148,11 +150,12 @@ struct pool_job {
 
   PIRN_NONE static void enter(void* pc, void* sp, void* fp, word self, [[maybe_unused]] word word0,
                               [[maybe_unused]] word word1, [[maybe_unused]] word word2) {
-    const word limit = reinterpret_cast<word>(reinterpret_cast<const pool_coroutine*>(self)->memory.limit());
+    auto& on = *reinterpret_cast<pool_coroutine*>(self);
+    const word limit = reinterpret_cast<word>(on.limit);
     word last[value_words];
     leave_indeterminate(last, 0);
     std::exception_ptr thrown;
-    pool_yield yield({pc, sp, fp}, limit, self - limit);
+    pool_yield yield({pc, sp, fp}, on, limit, self - limit);
     yield.sanitizer_.arrive();
     const ending how = run_unwindable(
         [&] {
@@ -166,11 +169,15 @@ struct pool_job {
           }
         },
         thrown);
-    yield.clear();
     last[0] = static_cast<word>(last_word::returned);
     if (how != ending::returned) [[unlikely]] {
       last[0] = static_cast<word>(how == ending::threw ? last_word::threw : last_word::unwound);
       last[1] = reinterpret_cast<word>(how == ending::threw ? static_cast<void*>(&thrown) : forced_unwind::of_thread());
+    }
+    if (!on.plain()) [[unlikely]] {
+      const arch::peer resumer = yield.resumer_.get();
+      end_with_variables<false>(resumer.pc, resumer.sp, resumer.fp, on, last[0], last[1], last[2], last[3],
+                                yield.sanitizer_);
     }
     yield.sanitizer_.leave_for_good();
     arch::transfer_last(yield.resumer_.get(), last);
