@@ -34,6 +34,36 @@ std::uint64_t number_of(const run_node* node) {
   return node != nullptr ? static_cast<const fiber_control*>(node)->number() : 0;
 }
 
+/// The others stay in their order, from wherever two are taken out.
+void two_are_taken_out(std::size_t first, std::size_t second) {
+  std::deque<fiber_control> all = make_fibers(5);
+  stealable_queue queue;
+  for (std::size_t i = 0; i < 4; ++i) {
+    queue.push(&all[i]);
+  }
+  for (const std::size_t gone : {first, second}) {
+    EXPECT_TRUE(queue.take_out(&all[gone], [] { return true; }));
+  }
+  EXPECT_EQ(queue.size(), 2u);
+  queue.push(&all[4]);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i != first && i != second) {
+      EXPECT_EQ(queue.take(), &all[i]);
+    }
+  }
+  EXPECT_EQ(queue.take(), nullptr);
+}
+
+TEST(stealable_queue, keeps_the_order_around_those_that_are_taken_out) {
+  for (std::size_t first = 0; first < 4; ++first) {
+    for (std::size_t second = 0; second < 4; ++second) {
+      if (first != second) {
+        two_are_taken_out(first, second);
+      }
+    }
+  }
+}
+
 TEST(stealable_queue, owner_and_thief_take_the_oldest) {
   std::deque<fiber_control> all = make_fibers(10);
   stealable_queue queue;

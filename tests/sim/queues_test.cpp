@@ -375,36 +375,6 @@ TEST(stealable_queue, gives_its_owner_any_where_words_are_old) {
   expect_passes(owner_takes_out, {.preemptions = 3, .stale_reads = true});
 }
 
-/// The others stay in their order, from wherever two are taken out.
-void two_are_taken_out(std::size_t first, std::size_t second) {
-  detail::stealable_queue queue;
-  std::array<item, 5> items{item(1), item(2), item(3), item(4), item(5)};
-  for (std::size_t i = 0; i < 4; ++i) {
-    queue.push(items[i].ready());
-  }
-  for (const std::size_t gone : {first, second}) {
-    sim::check(queue.take_out(&items[gone], [] { return true; }), "it is there");
-  }
-  sim::check(queue.size() == 2, "they count no more");
-  queue.push(items[4].ready());
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i != first && i != second) {
-      sim::check(queue.take() == &items[i], "the others are there, in their order");
-    }
-  }
-  sim::check(queue.take() == nullptr, "and no more");
-}
-
-TEST(stealable_queue, keeps_the_order_around_those_that_are_taken_out) {
-  for (std::size_t first = 0; first < 4; ++first) {
-    for (std::size_t second = 0; second < 4; ++second) {
-      if (first != second) {
-        expect_passes([=] { two_are_taken_out(first, second); });
-      }
-    }
-  }
-}
-
 /// Each item in the LIFO slot goes to its owner, to the thief that has seen it, or behind the others.
 void lifo_slot_is_filled() {
   detail::stealable_queue queue;
