@@ -12,7 +12,7 @@ PAGE = "docs/types.md"
 MAX_TYPES = 111  # outside expert/
 TOKEN = re.compile(r"[;{}]")
 OPENS_NAMESPACE = re.compile(r"\bnamespace\s+([\w:]*)\s*$|\bnamespace\s*$")
-ATTRIBUTES = re.compile(r"\[\[.*?\]\]|\balignas\([^)]*\)|\bPIRN_\w+(?:\([^)]*\))?", re.S)
+ATTRIBUTES = re.compile(r"\[\[.*?\]\]|\balignas\((?:[^()]|\([^()]*\))*\)|\bPIRN_\w+(?:\([^)]*\))?", re.S)
 TYPE = re.compile(r"(?:class|struct|union|enum(?:\s+class)?)\s+(\w+)")
 ALIAS = re.compile(r"using\s+(\w+)\s*=")
 OURS = re.compile(r"pirn(::(http|local|sim|this_fiber|this_stack|co|rpc))?")

@@ -477,8 +477,8 @@ class alignas(Domain::is_local ? alignof(void*) : 64) channel {
     return taker.moved ? reception::result : reception::none;
   }
 
-  // What each call changes is in one cache line, up to the size of the oldest ring in `values_`, so that a call on
-  // another worker fetches one line for the channel and one for the value.
+  // The parts that each call changes are in one cache line, up to the size of the oldest ring in `values_`, so that a
+  // call on another worker fetches one line for the channel and one for the value.
   mutable typename Domain::lock lock_;
   bool closed_ = false;
   wait_list receivers_;

@@ -112,7 +112,7 @@ class channel_values {
       --size;
     }
 
-    // What each call changes comes first, so that it shares a cache line with the lock of the channel.
+    // The part that each call changes comes first, so that it shares a cache line with the lock of the channel.
     std::size_t first = 0;
     std::size_t size = 0;
     T* values;
