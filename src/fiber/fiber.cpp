@@ -108,17 +108,46 @@ void fiber_control::end_cold() noexcept {
   end_locals(part.locals);
   part.stop.detach();
 }
+namespace {
+/// Calls `body`, which allocates or frees, where there is room for that.
+template <class F>
+void where_there_is_room(const F& body) noexcept {
+  if (worker* const w = current_worker()) {
+    on_worker_stack(w, body);
+  } else {
+    body();
+  }
+}
+}  // namespace
+
 void fiber_control::make_cold_elsewhere() noexcept {
   const auto make = [this]() noexcept {
     auto* const part = new fiber_cold_part;  // without memory for it bad_alloc ends the process
     memory = stack(memory.limit(), memory.top(), memory.owner(), reinterpret_cast<std::uintptr_t>(part));
   };
-  if (worker* const w = current_worker()) {
-    on_worker_stack(w, make);
-  } else {
-    make();
-  }
+  where_there_is_room(make);
 }
+
+stack_result with_cold_part(const stack_result& found) noexcept {
+  if (!found) {
+    return found;
+  }
+  fiber_cold_part* part = nullptr;
+  where_there_is_room([&part]() noexcept { part = new (std::nothrow) fiber_cold_part; });
+  const stack& memory = found.value;
+  if (part == nullptr) {
+    small_stacks::give_back(memory);
+    return {stack{}, stack_error::out_of_memory};
+  }
+  return {stack(memory.limit(), memory.top(), memory.owner(), reinterpret_cast<std::uintptr_t>(part))};
+}
+void give_back_unused(const stack& memory) noexcept {
+  if (auto* const part = reinterpret_cast<fiber_cold_part*>(memory.slot())) {
+    where_there_is_room([part]() noexcept { delete part; });
+  }
+  small_stacks::give_back(memory);
+}
+
 void fiber_control::destroy_cold() noexcept {
   if (small_stacks::has(memory)) {
     delete cold_place();

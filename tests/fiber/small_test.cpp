@@ -1,14 +1,34 @@
 // Fibers on small stacks that are checked: what runs on them, and how an overflow is found.
 #include "pirn/fiber/expert/small.hpp"
 
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "fiber/support.hpp"
 #include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/fiber/scope.hpp"
 
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+
+namespace {
+std::atomic<int> allocations_left = -1;  // negative: any number
+}  // namespace
+
+// NOLINTBEGIN(misc-new-delete-overloads): the others call these
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  void* const memory = allocations_left == 0 ? nullptr : std::malloc(size);
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  allocations_left -= allocations_left > 0 ? 1 : 0;
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+// NOLINTEND(misc-new-delete-overloads)
 
 namespace {
 
@@ -256,6 +276,23 @@ TEST(SmallFiberDeathTest, AnOverflowIsFoundAtTheNextSuspension) {
                  std::_Exit(0);
                }),
                "stack overflow in fiber .* \"glutton\": its stack has 4096 bytes and no guard.*on_worker_stack");
+}
+
+TEST(SmallFiber, ALackOfMemoryForItsNameOrStopTokenIsAnError) {
+  on_one_worker([] {
+    pirn::stop_source source;
+    for (const bool named : {false, true}) {
+      pirn::spawn_options options{.stack_size = enough};
+      named ? static_cast<void>(options.name = "named") : static_cast<void>(options.stop = source.get_token());
+      pirn::spawn_small([] {}, options).join();  // now there are stacks and blocks
+      allocations_left = 0;
+      const auto made = pirn::try_spawn_small([] {}, options);
+      allocations_left = -1;
+      ASSERT_FALSE(made.has_value());
+      EXPECT_EQ(made.error(), std::errc::not_enough_memory);
+      pirn::spawn_small([] {}, options).join();
+    }
+  });
 }
 
 TEST(SmallFiberDeathTest, AnOverflowIsFoundAtTheEnd) {

@@ -183,6 +183,9 @@ struct fiber_control : run_node, agent {
     const auto entry = reinterpret_cast<arch::switch_entry>(state.sp);
     memory = where;
     state = arch::prepare(where.top(), entry);
+    if (where.slot() != 0) {  // it comes with a cold part
+      set_has_cold_part();
+    }
   }
   /// Returns its entry function while it has no stack, else null.
   [[nodiscard]] PIRN_ALWAYS_INLINE arch::switch_entry entry_without_stack() const noexcept {

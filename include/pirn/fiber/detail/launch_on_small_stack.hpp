@@ -7,6 +7,18 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
+/// Adds the cold part of a fiber to a small stack that was found for it. Where there is no memory for that, gives the
+/// stack back and returns the error.
+[[nodiscard]] stack_result with_cold_part(const stack_result& found) noexcept;
+/// As `with_cold_part`, if a fiber with these options has a cold part from the beginning. Otherwise the fiber makes it
+/// when it needs it.
+[[nodiscard]] PIRN_ALWAYS_INLINE stack_result with_cold_part_for(const spawn_options& options,
+                                                                 const stack_result& found) noexcept {
+  return options.name.empty() && !options.stop.stop_possible() ? found : with_cold_part(found);
+}
+/// Gives back such a stack, on which no fiber has begun.
+void give_back_unused(const stack& memory) noexcept;
+
 /// Gives a new fiber its stack and what `options` ask for, and makes it ready on the worker `to`. It stays there.
 /// `flags` go into its home word.
 inline void launch_on_small_stack(worker* here, worker* to, fiber_control* f, const stack& memory,

@@ -82,14 +82,14 @@ fiber_control* launch_bounded(F&& body, const spawn_options& options, arch::swit
   }
   static const bool checked = (check_before_bounded(reinterpret_cast<const void*>(entry)), true);
   static_cast<void>(checked);
-  const stack_result found = small_stack_for(bound);
+  const stack_result found = with_cold_part_for(options, small_stack_for(bound));
   if (!found) {
     error = make_error_code(found.error);
     return nullptr;
   }
   void* const place = here->blocks.allocate();
   if (place == nullptr) {
-    small_stacks::give_back(found.value);
+    give_back_unused(found.value);
     error = make_error_code(stack_error::out_of_memory);
     return nullptr;
   }
@@ -98,7 +98,7 @@ fiber_control* launch_bounded(F&& body, const spawn_options& options, arch::swit
     f = ::new (place) block(here->make_id(), std::forward<F>(body));
   } catch (...) {
     give_block_back(here, place);
-    small_stacks::give_back(found.value);
+    give_back_unused(found.value);
     throw;
   }
   f->set_entry(entry);

@@ -50,14 +50,14 @@ fiber_control* launch_small(F&& body, const spawn_options& options, std::error_c
       error = std::make_error_code(std::errc::invalid_argument);
       return nullptr;
     }
-    const stack_result found = checked_stack_for(options.stack_size);
+    const stack_result found = with_cold_part_for(options, checked_stack_for(options.stack_size));
     if (!found) {
       error = make_error_code(found.error);
       return nullptr;
     }
     small_control* const f = make_block<small_control>(here, std::forward<F>(body));
     if (f == nullptr) {
-      small_stacks::give_back(found.value);
+      give_back_unused(found.value);
       error = make_error_code(stack_error::out_of_memory);
       return nullptr;
     }
