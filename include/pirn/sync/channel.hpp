@@ -53,7 +53,7 @@ class alignas(Domain::is_local ? alignof(void*) : 64) channel {
 
   /// Begins empty. Without room, a sender and a receiver wait for each other: a send that has succeeded was received.
   /// An `unbounded` channel allocates as it grows, O(log n) times in all, and then `send` may throw std::bad_alloc; it
-  /// keeps room for as many values as it ever held. Throws std::bad_alloc.
+  /// keeps room for more than half of the values that it ever held at once. Throws std::bad_alloc.
   explicit channel(std::size_t capacity = 0) : values_(capacity) {}
   /// Destroys the values left. No caller may be waiting.
   ~channel() = default;
