@@ -10,7 +10,7 @@ from tree import LAYERS, Tree, layer_of, without_comments
 MAX_LINES = 600
 MAX_CLASS_LINES = 120  # of a primitive, from its head to its closing brace
 LONG_CLASSES = {"channel"}
-CLASS = re.compile(r"(?:class|struct) (?:PIRN_\w+ |\[\[\w+\]\] |alignas\(.*\) )*(\w+)[^;]*$")
+CLASS = re.compile(r"(?:class|struct) (?:PIRN_\w+ |\[\[\w+\]\] |alignas\((?:[^()]|\([^()]*\))*\) )*(\w+)[^;]*$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 FENCE = re.compile(r"\b(light_fence|heavy_fence|signal_fence|atomic_thread_fence)\(")

@@ -90,6 +90,8 @@ CASES = [
      "class channel {\n" + "  // z\n" * 119 + "};\nclass x;\ntemplate <class T>\nclass x : y {\n" + "  // z\n" * 118 + "};\n"),
     (rules.short_classes, "src/sync/x.hpp", "struct [[nodiscard]] x final\n    : y {\n" + "\n" * 118 + "};\n",
      "extern template class x<y>;\n" + "int f();\n" * 120 + "}\n"),
+    (rules.short_classes, "src/sync/x.hpp", "class alignas(y ? alignof(z) : 64) x {\n" + "\n" * 119 + "};\n",
+     "class alignas(y ? alignof(z) : 64) channel {\n" + "\n" * 119 + "};\n"),
     (rules.formatting, "src/x.cpp", "int   x ;\n", "int x;\n"),
     (compilers.headers, HEADER, "#pragma once\ninline std::size_t x;\n", "#pragma once\n#include <cstddef>\ninline std::size_t x;\n"),
     (compilers.headers, "include/pirn/sim/x.hpp", "#pragma once\n#error\n", "#pragma once\n#if !PIRN_SIM\n#error\n#endif\n"),

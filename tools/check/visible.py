@@ -7,7 +7,7 @@ from tree import Tree, without_comments
 
 LEAST_VISIBLE = 0.9
 HEAD_END = re.compile(r"[;{}]|\b(?:public|private|protected)\s*:")
-TYPE = re.compile(r"\b(?:class|struct|union|enum(?:\s+class)?)\s+(?:alignas\([^)]*\)\s*|PIRN_\w+\s+|\[\[.*?\]\]\s*)*(\w+)[^()=]*$", re.S)
+TYPE = re.compile(r"\b(?:class|struct|union|enum(?:\s+class)?)\s+(?:alignas\((?:[^()]|\([^()]*\))*\)\s*|PIRN_\w+\s+|\[\[.*?\]\]\s*)*(\w+)[^()=]*$", re.S)
 NO_NAME_OF_A_FUNCTION = {"alignas", "alignof", "asm", "catch", "decltype", "for", "if", "noexcept", "requires", "return", "sizeof", "switch", "void", "while",
                          "defined", "__attribute__"}
 
