@@ -169,7 +169,7 @@ PIRN_CALLS_C void start_under_sanitizer() {
 
 void prepare(aco_t* co) noexcept {
   // An empty image, at the beginning of its buffer.
-  const unsigned char where = co->kept & outside;
+  const unsigned char where = co->kept & (outside | in_chunk);
   co->save_stack.ptr = where != 0 ? buffer_of(co) : room_of(co);
   co->save_stack.valid_sz = 0;
   co->reg[ACO_REG_IDX_RETADDR] =

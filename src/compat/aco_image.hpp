@@ -18,6 +18,7 @@
 #include <cstdlib>
 
 #include "aco.h"
+#include "compat/aco_blocks.hpp"
 #include "compat/aco_line.hpp"
 #include "compat/aco_sanitizer.hpp"
 #include "compat/aco_switch.hpp"
@@ -53,6 +54,8 @@ inline void* allocate(std::size_t bytes, const char* where, const char* what) no
 
 /// Set in aco_t::kept of a coroutine whose image is in a separate buffer; the other bits are its number of registers.
 constexpr unsigned char outside = 0x80;
+/// Set beside it if the buffer is a block of a chunk, and not of malloc.
+constexpr unsigned char in_chunk = 0x40;
 
 PIRN_ALWAYS_INLINE word* room_of(aco_t* co) noexcept { return reinterpret_cast<word*>(co + 1); }
 inline sanitizer_state& sanitizer_state_of(aco_t* co) noexcept {
@@ -60,16 +63,23 @@ inline sanitizer_state& sanitizer_state_of(aco_t* co) noexcept {
 }
 PIRN_ALWAYS_INLINE word* sp_of(const aco_t* co) noexcept { return static_cast<word*>(co->reg[ACO_REG_IDX_SP]); }
 PIRN_ALWAYS_INLINE bool is_outside(const aco_t* co) noexcept { return (co->kept & outside) != 0; }
-PIRN_ALWAYS_INLINE std::size_t kept_of(const aco_t* co) noexcept { return co->kept & (outside - 1U); }
+PIRN_ALWAYS_INLINE std::size_t kept_of(const aco_t* co) noexcept { return co->kept & (in_chunk - 1U); }
 /// Returns its separate buffer. The first register of an image there lies in the room beside the coroutine.
 PIRN_ALWAYS_INLINE word* buffer_of(const aco_t* co) noexcept {
   const std::size_t kept = kept_of(co);
   return static_cast<word*>(co->save_stack.ptr) - (kept != 0 ? kept - 1 : 0);
 }
 
+/// Returns where its chunk is kept, if its buffer lies in one. See aco_slab.hpp.
+inline chunk*& chunk_of(aco_t* co) noexcept;
+
 /// Frees its separate buffer.
-inline void free_image(const aco_t* co) noexcept {
+inline void free_image(aco_t* co) noexcept {
   word* const buffer = buffer_of(co);
+  if ((co->kept & in_chunk) != 0) {
+    give_block_back(counted(co->share_stack), *chunk_of(co), buffer);
+    return;
+  }
   // glibc's free reads and writes the word before the next block. That of a later block is fetched here, for coroutines
   // that are destroyed in the order in which they were first saved.
   constexpr std::uintptr_t blocks_ahead = 12;
@@ -84,9 +94,19 @@ inline void free_image(const aco_t* co) noexcept {
   std::size_t amortized = image.sz;
   if (is_outside(co)) {
     amortized += image.sz / 2;
-    std::free(buffer_of(co));
+    free_image(co);
   }
+  co->kept = outside;
   const std::size_t min_bytes = bytes > amortized ? bytes : amortized;
+  counted_stack& stack = counted(co->share_stack);
+  if (min_bytes <= max_block && stack.coroutines >= many_coroutines && !watched()) {
+    if (chunk* const from = chunk_for(stack, min_bytes)) {
+      chunk_of(co) = from;
+      co->kept = outside | in_chunk;
+      image.sz = from->size;
+      return static_cast<word*>(take_block(stack, *from));
+    }
+  }
   image.sz = malloc_size(min_bytes) > min_bytes ? malloc_size(min_bytes)
                                                 : min_bytes;  // allocating a size that wraps around fails anyway
   return static_cast<word*>(allocate(image.sz, "aco_resume", "the image of a coroutine"));
@@ -138,7 +158,7 @@ PIRN_ALWAYS_INLINE void save(aco_t* co) noexcept {
       bytes -= sizeof(word);
     }
     to = is_outside(co) && bytes <= co->save_stack.sz ? buffer_of(co) : grow(co, bytes);
-    where = outside;
+    where = co->kept & (outside | in_chunk);
   }
   pirn::detail::copy_image(to, from, bytes);
   co->kept = static_cast<unsigned char>(kept | where);
@@ -170,7 +190,7 @@ PIRN_ALWAYS_INLINE bool is_simple(const aco_t* co) noexcept {
   static_assert(offsetof(aco_t, kept) == offsetof(aco_t, is_end) + 1);
   std::uint16_t both;
   __builtin_memcpy(&both, &co->is_end, sizeof both);
-  return (both & ~(outside << 8)) == 0;  // all three ISAs are little-endian
+  return (both & ~((outside | in_chunk) << 8)) == 0;  // all three ISAs are little-endian
 }
 
 /// `save` and `load` of simple coroutines with small images of one size, which each has had before, without a frame and

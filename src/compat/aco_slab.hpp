@@ -1,8 +1,8 @@
 // Where the coroutines of a share stack lie: in slabs, so that making and destroying one is no call of malloc.
 //
-//      +------+---------------------+---------------------+---------------------+
-//      | slab | aco_t, room, slab*  | aco_t, room, slab*  | ...                 |
-//      +------+---------------------+---------------------+---------------------+
+//      +------+---------------------+---------------------+-----+--------+--------+-----
+//      | slab | aco_t, room, slab*  | aco_t, room, slab*  | ... | chunk* | chunk* | ...    of the images
+//      +------+---------------------+---------------------+-----+--------+--------+-----
 //
 // A slab that is empty is freed, unless it is the only one with a free place.
 #pragma once
@@ -57,11 +57,17 @@ inline void close_slab(counted_stack& stack, slab& of) noexcept {
   constexpr unsigned first = 4;
   constexpr unsigned max = 256;
   stack.places = stack.places == 0 ? first : stack.places < max ? 2 * stack.places : max;
-  auto* const made =
-      static_cast<slab*>(allocate(sizeof(slab) + stack.places * sizeof(place), "aco_create", "a coroutine"));
+  auto* const made = static_cast<slab*>(
+      allocate(sizeof(slab) + stack.places * (sizeof(place) + sizeof(chunk*)), "aco_create", "a coroutine"));
   *made = slab{};
   made->fresh = made->places = stack.places;
   open_slab(stack, *made);
+}
+
+inline chunk*& chunk_of(aco_t* co) noexcept {
+  auto* const mine = reinterpret_cast<place*>(co);
+  slab& of = *mine->of;
+  return reinterpret_cast<chunk**>(places_of(of) + of.places)[mine - places_of(of)];
 }
 
 /// Returns a place for a coroutine of this share stack.
@@ -102,6 +108,7 @@ inline void give_place_back(counted_stack& stack, aco_t* co) noexcept {
 /// Frees a share stack's data, when it has no coroutine.
 inline void free_counted(aco_share_stack_t* stack) noexcept {
   std::free(counted(stack).open);
+  free_chunks(counted(stack));
   std::free(stack);
 }
 
