@@ -11,7 +11,7 @@ measures of it (the others show code, algorithms or layouts): `better` and `wors
 `same sign` says that the source's order holds on that machine (or, where the source has both alike, that neither is 15 % ahead),
 `inverted` that it does not. The page is made of
 docs/performance.json by `./dev bench --docs`; do not edit it. `./dev bench NAME` measures a workload, `--counts` what is
-counted, and `--rivals` is needed for libaco.
+counted, and `--rivals` is needed for libaco, usched and cppcoro.
 
 {machines}
 """

@@ -244,6 +244,7 @@ _USCHED = [
     ("N = 2", "usched is half as fast as with N = 8", _ring("pirn-rr-single", 8, 800), _ring("pirn-rr-single", 2, 800)),
     ("N = 2", "Go is better than with N = 8", _ring("go", 2, 800), _ring("go", 8, 800)),
     ("N = 2", "Rust is worse", _ring("rust", 8, 800), _ring("rust", 2, 800)),
+    ("both", "the C++ of the source, whose coroutines are cppcoro's, before usched without locks", _ring("cppcoro", 8, 800), _ring("usched-rr-single", 8, 800)),
     ("N = 2", "C++ before usched", _ring("cpp20", 2, 800), _ring("pirn-rr-single", 2, 800)),
     ("both", "16 native threads, and more coroutines than a thread can have", None, None,
      "This machine has two cores; the rows with `P` 2 are what it can show."),
