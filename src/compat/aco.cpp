@@ -47,7 +47,7 @@ struct thread_state {
   aco_t* switched;  // the coroutine that stands for the thread's stack and has left it by acosw, until it is back
 };
 __attribute__((tls_model("initial-exec"))) __thread thread_state here;
-// Those of aco_local_set.
+// The values of aco_local_set.
 __attribute__((tls_model("initial-exec"))) __thread pirn_compat::values_by_owner values_here;
 
 [[gnu::cold, gnu::noinline]] void default_last_word() noexcept {

@@ -7,7 +7,7 @@
 // so they end together, when all are quiet. A thread that ends its native thread, by pthread_exit for example, ends
 // alone: the others of that native thread run to their ends first, since no other stack can have their frames.
 //
-// A thread that is preempted goes to a list of its own kind, first in, first out: on the list of ready threads it would
+// A thread that is preempted goes to another list, first in, first out: on the list of ready threads it would
 // be the next one again.
 #pragma once
 

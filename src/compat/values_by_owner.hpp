@@ -47,7 +47,7 @@ class values_by_owner {
       capacity_ = 0;
       return;
     }
-    // What lies behind and would not be found over the gap moves into it.
+    // An owner that lies behind and would not be found over the gap moves into it.
     for (std::size_t at = next(gap); places_[at].owner != nullptr; at = next(at)) {
       if (((at - home_of(places_[at].owner)) & (capacity_ - 1)) >= ((at - gap) & (capacity_ - 1))) {
         places_[gap] = places_[at];
