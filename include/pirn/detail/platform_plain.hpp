@@ -87,6 +87,7 @@ namespace detail {
 struct fence_kind {
   bool asymmetric;
 };
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): it is only declared
 extern const fence_kind fences;
 void full_fence() noexcept;
 }  // namespace detail
