@@ -1,10 +1,17 @@
 // Functions that switch preserve no register for their callers (preserve_none). This gives the same convention to their
 // callers, and to the callers of those. They need not save registers in which their own callers keep nothing either.
+#include <map>
 #include <memory>
+#include <vector>
 
 #include "bitcode.hpp"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/ValueMapper.h"
 #include "passes.hpp"
 #include "propagation_convention.hpp"
 #include "propagation_decision.hpp"
@@ -15,6 +22,52 @@
 
 namespace pirn::plugin {
 namespace {
+
+// Directs the calls in long chains to copies of the called functions that preserve registers. The originals have other
+// callers, which gain.
+class preserving_copies {
+ public:
+  explicit preserving_copies(const std::vector<decision>& decisions) {
+    for (const decision& each : decisions) {
+      if (each.propagated) {
+        propagated_.insert(each.function);
+      }
+    }
+  }
+  void redirect_calls_in(llvm::Function& function) {
+    for (llvm::Instruction& each : llvm::instructions(function)) {
+      if (auto* const call = llvm::dyn_cast<llvm::CallBase>(&each);
+          call != nullptr && propagated_.contains(call->getCalledFunction())) {
+        call->setCalledFunction(copy_of(*call->getCalledFunction()));
+      }
+    }
+  }
+
+ private:
+  llvm::Function* copy_of(llvm::Function& function) {
+    llvm::Function*& known = copies_[&function];
+    if (known == nullptr) {
+      llvm::ValueToValueMapTy map;
+      llvm::Function* const copy = known = llvm::CloneFunction(&function, map);
+      copy->setName(function.getName() + ".preserving");
+      redirect_calls_in(*copy);
+      return copy;
+    }
+    return known;
+  }
+
+  llvm::DenseSet<llvm::Function*> propagated_;
+  std::map<llvm::Function*, llvm::Function*> copies_;
+};
+
+void preserve_in_long_chains(const std::vector<decision>& decisions) {
+  preserving_copies copies(decisions);
+  for (const decision& each : decisions) {
+    if (each.in_long_chain) {
+      copies.redirect_calls_in(*each.function);
+    }
+  }
+}
 
 // Runs after all other passes, when inlining is finished.
 class propagation_pass : public llvm::PassInfoMixin<propagation_pass> {
@@ -34,6 +87,7 @@ class propagation_pass : public llvm::PassInfoMixin<propagation_pass> {
     const std::vector<decision> decisions = decide(module, analyses);
     bool changed = false;
     emit_remarks(decisions);
+    preserve_in_long_chains(decisions);
     for (const decision& each : decisions) {
       if (each.propagated) {
         set_convention(*each.function);

@@ -14,6 +14,7 @@ struct decision {
   llvm::Function* function = nullptr;
   /// Whether it gets the convention.
   bool propagated = false;
+  bool in_long_chain = false;  ///< it preserves registers, and so does all that it calls on the way to the switch
   /// The number of calls that preserve no register in a call of it, by the frequencies that the compiler assumes.
   double switches = 0;
   /// The reason why it does not get it; empty if it does.
