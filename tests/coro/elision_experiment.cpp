@@ -127,9 +127,9 @@ extern "C" word two_in_turn(word n) {
 }
 extern "C" word plain_in_turn(word n) {
   word sum = 0;
-  for (word i = n; i != 0; --i) {
-    add(sum, i ^ i);
-    add(sum, (i * 2) ^ (i * 2));
+  for (word i = n, k = n; i != 0 && k != 0; --i, --k) {
+    add(sum, i ^ k);
+    add(sum, (i * 2) ^ (k * 2));
   }
   return sum;
 }
