@@ -226,7 +226,14 @@ void timer_queue::fire_due(platform::time_point now, std::uint32_t limit) noexce
       }
     }
     for (std::uint32_t i = 0; i != count; ++i) {
-      __builtin_prefetch(timer_in(due[i])->wake.agent(), 1);
+      const timer& t = *timer_in(due[i]);
+      if (const detail::agent* const who = t.wake.agent()) {
+        __builtin_prefetch(who, 1);
+        const char* const frame = reinterpret_cast<const char*>(&t);  // of the sleeper, which runs soon
+        for (int at = -192; at <= 192; at += 64) {
+          __builtin_prefetch(frame + at, 1);
+        }
+      }
     }
     for (std::uint32_t i = 0; i != count; ++i) {
       timer* const t = timer_in(due[i]);  // null if an earlier timer has cancelled it

@@ -194,9 +194,22 @@ void wait_queue::notify_all() noexcept {
 }
 
 void wait_queue::notify_all_and_unlock() noexcept {
-  waiter* const chain = waiters_.claim_all();
+  detail::worker* const here = detail::current_worker();
+  waiter* elsewhere = nullptr;
+  waiter** tail = &elsewhere;
+  while (waiter* const w = waiters_.claim_first()) {
+    // A fiber of this worker does not run before the caller suspends, so it can be queued at once. Among a million it
+    // would have left the cache by the end of a pass that only claims.
+    if (detail::fiber_control* const f = detail::pinned_fiber(w->wake.agent(), here)) {
+      here->queue.push_back(f);
+    } else {
+      *tail = w;
+      tail = &w->next;
+    }
+  }
+  *tail = nullptr;
   lock_.unlock();
-  wait_list::schedule_all(chain);
+  wait_list::schedule_all(elsewhere);
 }
 
 PIRN_ABI_NAMESPACE_END

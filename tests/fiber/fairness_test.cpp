@@ -465,4 +465,37 @@ TEST(time_slice, is_counted_on_the_calling_thread_while_that_waits) {
   });
 }
 
+// Their stacks are fetched ahead, those of one tick together.
+TEST(fairness, a_tick_is_short_while_more_fibers_are_ready_than_fit_the_cache) {
+  constexpr std::uint64_t many = 5000;
+  rig r(1);
+  r.rt.run([&] {
+    bool done = false;
+    std::uint64_t turns = 0;
+    std::vector<pirn::fiber> all;
+    for (std::uint64_t i = 0; i < many; ++i) {
+      all.push_back(pirn::spawn([&] {
+        while (!done) {
+          pirn::this_fiber::yield();
+          ++turns;
+        }
+      }));
+    }
+    const pirn::detail::worker& here = *pirn::detail::current_worker();
+    EXPECT_TRUE(eventually([&] {
+      pirn::this_fiber::yield();
+      return here.counters.ready.load(pirn::platform::memory_order_relaxed) >= many;
+    }));
+    unsigned longest = 0;
+    for (int i = 0; i < 20; ++i) {
+      pirn::this_fiber::yield();
+      longest = std::max(longest, here.budget.of_tick());
+    }
+    EXPECT_LE(longest, 64U);
+    EXPECT_GT(turns, 20 * (many - 1));  // all of them have had their turns meanwhile
+    done = true;
+    join_all(all);
+  });
+}
+
 }  // namespace

@@ -120,6 +120,40 @@ TEST(wait_queue, notify_all_reaches_fibers_of_all_workers_and_threads) {
   queue.notify_all();
 }
 
+TEST(wait_queue, a_fiber_notifies_those_of_its_worker_in_order_and_all_others) {
+  rig r(2);
+  wait_queue queue;
+  std::atomic<int> through = 0;
+  std::string order;
+  r.rt.spawn(
+          [&] {
+            std::vector<pirn::fiber> all;
+            for (const char who : {'a', 'b', 'c'}) {
+              all.push_back(pirn::spawn([&, who] {
+                EXPECT_EQ(wait_on(queue), wake_reason::notified);
+                order += who;
+              }));
+              all.push_back(pirn::spawn(
+                  [&] {
+                    EXPECT_EQ(wait_on(queue), wake_reason::notified);
+                    ++through;
+                  },
+                  {.worker = 1}));
+            }
+            EXPECT_TRUE(eventually([&] {
+              pirn::this_fiber::yield();
+              return has_waiters(queue, 6);
+            }));
+            queue.notify_all();
+            EXPECT_EQ(order, "");
+            join_all(all);
+          },
+          {.worker = 0})
+      .join();
+  EXPECT_EQ(order, "abc");
+  EXPECT_EQ(through, 3);
+}
+
 TEST(wait_queue, hands_a_value_to_the_waiter_that_it_claims) {
   rig r;
   wait_queue queue;
