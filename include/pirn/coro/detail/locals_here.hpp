@@ -83,6 +83,7 @@ class locals_owner {
 /// Returns whether the caller is, or may be, on the stack of another body, which lies in a frame of this coroutine's. A
 /// walk of the stack: two microseconds.
 PIRN_COLD inline bool runs_in_frame_of(const locals_owner* owner) noexcept {
+  constexpr arch::word largest_root = 32;  // of all instruction sets; the root of a body in a frame lies lower
   struct {
     arch::word pc = 0;
     arch::word sp = 0;
@@ -97,7 +98,7 @@ PIRN_COLD inline bool runs_in_frame_of(const locals_owner* owner) noexcept {
       &last);
   // Where a frame has no unwind tables, the walk ends early and the caller may be anywhere.
   return last.pc != reinterpret_cast<arch::word>(arch::detail::entry_plus_8(&arch::root_frame)) ||
-         reinterpret_cast<arch::word>(owner) - last.sp > arch::root_size;
+         reinterpret_cast<arch::word>(owner) - last.sp > largest_root;
 }
 
 /// The owner that the calling thread has found last.
