@@ -108,8 +108,8 @@ class deadlock_watch {
 
   runtime_state& owner_;
   platform::atomic<std::uint32_t> round_{0};
-  platform::atomic<platform::duration::rep> begun_{0};  ///< when the last round began
-  platform::atomic<std::uint64_t> reported_standstill_{0};
+  platform::atomic<platform::duration::rep> begun_{0};                      ///< when the last round began
+  platform::atomic<std::uint64_t> reported_standstill_{~std::uint64_t{0}};  ///< 0 is that of a runtime of tasks alone
   platform::spinlock lock_;
   std::vector<std::vector<wait_edge>> edges_;                      ///< of each worker; under the lock, as the next
   std::vector<std::pair<std::uint64_t, std::uint64_t>> reported_;  ///< number and wait of one fiber of each cycle

@@ -11,8 +11,10 @@
 #include "pirn/fiber/blocking.hpp"
 #include "pirn/fiber/expert/engine.hpp"
 #include "pirn/fiber/scope.hpp"
+#include "pirn/fiber/spawned.hpp"
 #include "pirn/sync/barrier.hpp"
 #include "pirn/sync/channel.hpp"
+#include "pirn/sync/co.hpp"
 #include "pirn/sync/expert/biased_mutex.hpp"
 #include "pirn/sync/latch.hpp"
 #include "pirn/sync/recursive_mutex.hpp"
@@ -367,6 +369,21 @@ TEST(deadlock, is_seen_while_a_runtime_is_destroyed) {
     });
     ASSERT_TRUE(of.exited_with(told)) << of.status << of.error_output;
   }
+}
+
+TEST(deadlock, of_a_task_that_no_fiber_awaits) {
+  SKIP_UNDER_TSAN();
+  const child_result of = in_child([] {
+    pirn::channel<int> never;
+    pirn::runtime rt(looking_soon(2));
+    rt.run([&] {
+      const auto waits = [](pirn::channel<int>& from) -> pirn::task<> {
+        static_cast<void>(co_await pirn::co::receive(from));
+      };
+      pirn::co::spawn(waits(never)).detach();
+    });
+  });
+  ASSERT_TRUE(of.exited_with(told)) << of.status << of.error_output;
 }
 
 TEST(deadlock, is_seen_once_the_last_foreign_thread_has_gone) {
