@@ -19,7 +19,13 @@ constexpr std::size_t fibers = 4000;
 std::uint64_t turns_left = 0;
 
 /// Takes one of the turns; false if there are none.
-bool take_turn() { return turns_left != 0 && turns_left-- != 0; }
+bool take_turn() {
+  if (turns_left == 0) {
+    return false;
+  }
+  --turns_left;
+  return true;
+}
 
 void yields(std::size_t /*index*/) {
   while (take_turn()) {
