@@ -5,7 +5,7 @@
 #include <iterator>
 #include <memory>
 
-#include "../../bench/in_stack.hpp"
+#include "bench/in_stack.hpp"
 #include "pirn/coro/generator.hpp"
 
 namespace {

@@ -32,7 +32,7 @@ def build(folder: str, compiler: str, level: str) -> Path | str:
     """Returns the program, or what the compiler says."""
     program = Path(folder) / f"{Path(compiler).name}{level}"
     sources = [HERE / "in_stack_experiment.cpp", *(ROOT / "src/stack" / name for name in ("stack.cpp", "address_space.cpp"))]
-    made = subprocess.run([compiler, "-std=c++20", level, *(f"-I{ROOT / name}" for name in ("include", "src")),
+    made = subprocess.run([compiler, "-std=c++20", level, *(f"-I{ROOT / name}" for name in (".", "include", "src")),
                            *map(str, sources), "-o", str(program), "-pthread"], capture_output=True, text=True)
     return program if made.returncode == 0 else made.stderr[-3000:]
 
