@@ -12,6 +12,18 @@ namespace detail {
 
 namespace {
 
+/// Pushes a fiber or a chain of tasks, which is ready, to the inbox of a worker other than the caller's, if that is
+/// one.
+template <class Entry>
+void push_from_elsewhere(const worker* here, worker& home, Entry* ready) noexcept {
+  if (here != nullptr && &here->owner == &home.owner) {
+    home.push_remote(ready);
+  } else {
+    check_not_forked(home.owner);
+    home.inject(ready);
+  }
+}
+
 void make_fiber_ready(fiber_control& f, placement where) noexcept {
   worker* const home = f.home();
   worker* const here = current_worker();
@@ -25,11 +37,8 @@ void make_fiber_ready(fiber_control& f, placement where) noexcept {
       check_not_forked(home->owner);
       home->inject_stealable(&f);
     }
-  } else if (here == nullptr || &here->owner != &home->owner) {
-    check_not_forked(home->owner);
-    home->inject(&f);
   } else if (here != home) {
-    home->push_remote(&f);
+    push_from_elsewhere<run_node>(here, *home, &f);
   } else if (f.has_high_priority()) {
     home->queue.push_high(&f);
   } else {
@@ -57,15 +66,10 @@ PIRN_NEVER_BOUNDED void make_ready_slow(agent& who, placement where) noexcept {
 }  // namespace
 
 void coroutine_runner::schedule(coroutine_agent& who) noexcept {
-  if (current_worker() == &home_) {
-    push(who);
-    return;
-  }
-  ready_chain* const chain = &who;
-  if (const worker* const here = current_worker(); here != nullptr && &here->owner == &home_.owner) {
-    home_.push_remote(chain);
+  if (const worker* const here = current_worker(); here != &home_) {
+    push_from_elsewhere<ready_chain>(here, home_, &who);
   } else {
-    home_.inject(chain);
+    push(who);
   }
 }
 
