@@ -103,8 +103,8 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
   /// suspend, unless its policy is `switch_over`. O(waiters woken).
   PIRN_ALWAYS_INLINE void release(std::ptrdiff_t count = 1) noexcept { core_.release(count, LeastMax); }
 
- private:
-  detail::semaphore_core<Domain> core_;
+ protected:
+  detail::semaphore_core<Domain> core_;  ///< a biased_semaphore asks it for the bias
 };
 
 /// A semaphore of one permit: a flag to wait for, which one waiter clears.

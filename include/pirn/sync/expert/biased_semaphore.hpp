@@ -22,37 +22,14 @@ extern template class semaphore_core<biased_domain>;
 ///
 /// Its library is `pirn::biased_mutex`. Unlike a `counting_semaphore` it must outlive the return of every call.
 template <std::ptrdiff_t LeastMax = PTRDIFF_MAX / 2>
-class biased_semaphore : public detail::timed_semaphore<biased_semaphore<LeastMax>> {
-  static_assert(LeastMax >= 0 && LeastMax <= PTRDIFF_MAX / 2);
-
+class biased_semaphore : public counting_semaphore<LeastMax, detail::biased_domain> {
  public:
   /// Begins with `count` permits; aborts if that is negative or more than `max()`.
   constexpr explicit biased_semaphore(std::ptrdiff_t count, wait_policy waiting = {}) noexcept
-      : core_(count, LeastMax, waiting) {}
-
-  /// Returns the largest number of permits.
-  [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMax; }
-
-  /// Takes a permit; suspends while no permit is free, until the deadline passes or the caller is asked to stop. A free
-  /// permit is taken in any case.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> acquire(
-      time_limit deadline = platform::never) noexcept {
-    if (core_.try_acquire()) [[likely]] {
-      return {};
-    }
-    return core_.acquire_slow(deadline);
-  }
-  /// Takes a permit if one is free. Never suspends.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_acquire() noexcept { return core_.try_acquire(); }
-  /// Gives back `count` permits. Aborts if `count` is negative or the permits become more than `max()`. Does not
-  /// suspend, unless its policy is `switch_over`. O(waiters woken).
-  PIRN_ALWAYS_INLINE void release(std::ptrdiff_t count = 1) noexcept { core_.release(count, LeastMax); }
+      : counting_semaphore<LeastMax, detail::biased_domain>(count, waiting) {}
 
   /// Returns whether the semaphore is biased towards a worker. A hint.
-  [[nodiscard]] bool biased() const noexcept { return core_.word().biased(); }
-
- private:
-  detail::semaphore_core<detail::biased_domain> core_;
+  [[nodiscard]] bool biased() const noexcept { return this->core_.word().biased(); }
 };
 
 PIRN_ABI_NAMESPACE_END
