@@ -21,22 +21,6 @@ template <typename Body>
 }  // namespace
 
 int main() {
-  bench::sum_rows(
-      "in-stack",
-      [](std::uint64_t n) {
-        return total([n](auto& yield) {
-          for (std::uint64_t i = n; i != 0; --i) {
-            yield(i);
-          }
-        });
-      },
-      [](std::uint64_t n) {
-        return total([n](auto& yield) {
-          std::uint64_t i = n;
-          while (i != 0) {
-            yield(i--);
-          }
-        });
-      },
-      "no library: the paper's form, which is not safe");
+  bench::sum_rows_of_producers(
+      "in-stack", [](auto produce) { return total(produce); }, "no library: the paper's form, which is not safe");
 }

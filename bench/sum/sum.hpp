@@ -34,4 +34,30 @@ void sum_rows(const char* impl, For sum_for, While sum_while, const char* note =
   sum_row(impl, "while", sum_while, note);
 }
 
+/// The two producers, for programs whose producer is called with a yield object.
+struct produce_for {
+  std::uint64_t n;
+  void operator()(auto& yield) const {
+    for (std::uint64_t i = n; i != 0; --i) {
+      yield(i);
+    }
+  }
+};
+struct produce_while {
+  std::uint64_t n;
+  void operator()(auto& yield) const {
+    std::uint64_t i = n;
+    while (i != 0) {
+      yield(i--);
+    }
+  }
+};
+/// As `sum_rows`, for a `total(producer)` that is compiled anew for each of these two.
+template <typename Total>
+void sum_rows_of_producers(const char* impl, Total total, const char* note = nullptr) {
+  sum_rows(
+      impl, [total](std::uint64_t n) { return total(produce_for{n}); },
+      [total](std::uint64_t n) { return total(produce_while{n}); }, note);
+}
+
 }  // namespace bench
