@@ -1,18 +1,16 @@
 // Biased mutexes: locks on the worker of the bias, and other parties that end the bias.
 #include "pirn/sync/expert/biased_mutex.hpp"
 
-#include <signal.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <string>
 
 #include "detail/sandbox.hpp"
 #include "fiber/support.hpp"
+#include "sync/biased.hpp"
 #include "sync/locks.hpp"
 
 namespace {
@@ -23,15 +21,6 @@ using pirn::wait_error;
 
 /// Returns the worker that runs the caller.
 const void* here() { return pirn::platform::current_worker(); }
-
-/// Returns whether the fences of this build and kernel allow a bias.
-bool biases() {
-#if defined(PIRN_TSAN)
-  return true;
-#else
-  return pirn::platform::fences_are_asymmetric();
-#endif
-}
 
 /// Biases `m` towards the worker of that index.
 void bias(rig& r, biased_mutex& m, int worker = 0) {
@@ -242,135 +231,11 @@ TEST(biased_mutex, outlives_the_runtime_that_it_is_biased_towards) {
   m.unlock();
 }
 
-/// One worker locks and unlocks, while another party comes at some moment. A fresh mutex has only one such moment.
-struct meeting {
-  biased_mutex m;
-  long guarded = 0;  // not atomic: the lock orders it
-  std::atomic<bool> other_inside = false;
-  std::atomic<bool> over = false;
-};
+TEST(biased_mutex, a_stranger_may_come_at_any_moment) { strangers_come_at_any_moment<biased_mutex>(true); }
 
-TEST(biased_mutex, a_stranger_may_come_at_any_moment) {
-  rig r(2);
-  const int rounds = scaled(1000);
-  std::vector<meeting> all(static_cast<std::size_t>(rounds));
-  std::atomic<std::size_t> present = 0;
-  std::atomic<long> locked = 0;
-  pirn::fiber owner = r.rt.spawn(
-      [&] {
-        for (meeting& each : all) {
-          ++present;
-          while (!each.over) {
-            for (int i = 0; i < 10; ++i) {
-              const std::lock_guard guard(each.m);
-              ++each.guarded;
-              ++locked;
-            }
-            pirn::this_fiber::yield();
-          }
-        }
-      },
-      {.worker = 0});
-  const auto come = [&](unsigned seed) {
-    std::minstd_rand random(seed + 1);
-    for (std::size_t i = seed; i < all.size(); i += 3) {
-      ASSERT_TRUE(eventually([&] { return present > i; }));
-      for (auto spin = random() % 50; spin > 0; --spin) {
-        pirn::platform::relax();
-      }
-      {
-        const std::lock_guard guard(all[i].m);
-        ++all[i].guarded;
-        ++locked;
-      }
-      all[i].over = true;
-    }
-  };
-  std::jthread thread([&] { come(0); });
-  pirn::fiber pinned = r.rt.spawn([&] { come(1); }, {.worker = 1});
-  pirn::fiber migratable = r.rt.spawn([&] { come(2); }, {.worker = 1, .migratable = true});
-  thread.join();
-  pinned.join();
-  migratable.join();
-  owner.join();
-  long guarded = 0;
-  for (const meeting& each : all) {
-    guarded += each.guarded;
-  }
-  EXPECT_EQ(guarded, locked);
-}
-
-#if !defined(PIRN_TSAN)  // which delivers no signal in the middle of a function
-std::atomic<bool> interrupted;
-std::atomic<bool> go_on;
-
-void hold_up(int) {
-  interrupted = true;
-  const auto limit = clock::now() + 300us;  // the thread that sets `go_on` may wait for the interrupted code
-  while (!go_on && clock::now() < limit) {
-    pirn::platform::relax();
-  }
-}
-
+#if !defined(PIRN_TSAN)
 TEST(biased_mutex, its_worker_may_be_preempted_anywhere) {
-  struct sigaction before = {};
-  struct sigaction action = {};
-  action.sa_handler = &hold_up;
-  action.sa_flags = SA_RESTART;
-  ASSERT_EQ(sigaction(SIGURG, &action, &before), 0);
-  {
-    rig r(1);
-    std::array<meeting, 200> all;
-    std::atomic<std::size_t> present = 0;
-    std::atomic<pthread_t> thread_of_worker = pthread_t{};
-    pirn::fiber owner = r.rt.spawn([&] {
-      thread_of_worker = pthread_self();
-      for (meeting& each : all) {
-        {
-          const std::lock_guard biased_from_here_on(each.m);
-        }
-        ++present;
-        while (!each.over) {
-          // Once interrupted it ends its present operation and begins no other: only that one can notify the waiter.
-          while (!interrupted) {
-            const std::lock_guard guard(each.m);
-            ++each.guarded;
-            EXPECT_FALSE(each.other_inside);
-          }
-          std::this_thread::yield();
-        }
-      }
-    });
-    int got = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      meeting& each = all[i];
-      compute_until([&] { return present > i; });
-      interrupted = go_on = false;
-      for (int spin = 0; spin < 100; ++spin) {
-        pirn::platform::relax();
-      }
-      ASSERT_EQ(pthread_kill(thread_of_worker, SIGURG), 0);
-      compute_until([&] { return interrupted.load(); });
-      const bool locked = i % 2 == 0 && each.m.try_lock();
-      go_on = i % 2 == 0;  // otherwise it continues while this thread waits already
-      if (!locked) {
-        ASSERT_TRUE(each.m.lock(clock::now() + 30s).has_value()) << "its owner did not tell who waits";
-      }
-      got += locked ? 1 : 0;
-      const long before_that = each.guarded;
-      each.other_inside = true;
-      for (int spin = 0; spin < 200; ++spin) {  // the owner runs meanwhile
-        pirn::platform::relax();
-      }
-      each.other_inside = false;
-      EXPECT_EQ(each.guarded, before_that);
-      each.m.unlock();
-      each.over = true;
-    }
-    owner.join();
-    EXPECT_GT(got, 0);
-  }
-  sigaction(SIGURG, &before, nullptr);
+  its_worker_is_preempted_anywhere<biased_mutex, 200>("its owner did not tell who waits");
 }
 #endif
 

@@ -1,13 +1,11 @@
 // Biased semaphores: permits of the worker of the bias, and other parties that end the bias.
 #include "pirn/sync/expert/biased_semaphore.hpp"
 
-#include <signal.h>
-
 #include <array>
-#include <random>
 #include <string>
 
 #include "fiber/support.hpp"
+#include "sync/biased.hpp"
 #include "sync/locks.hpp"
 
 namespace {
@@ -15,15 +13,6 @@ namespace {
 using namespace pirn_test;
 using pirn::biased_semaphore;
 using pirn::wait_error;
-
-/// Returns whether the fences of this build and kernel allow a bias.
-bool biases() {
-#if defined(PIRN_TSAN)
-  return true;
-#else
-  return pirn::platform::fences_are_asymmetric();
-#endif
-}
 
 /// Biases `permits` towards the worker of that index.
 template <std::ptrdiff_t Max>
@@ -219,133 +208,20 @@ TEST(biased_semaphore, admits_no_more_than_it_has_permits) {
   EXPECT_FALSE(permits.try_acquire());
 }
 
-/// One worker takes and gives back a permit, while another party comes at some moment. A fresh semaphore has only one
-/// such moment.
-struct meeting {
+/// A semaphore of one permit as a lock.
+struct one_permit {
   biased_semaphore<1> permit{1};
-  long guarded = 0;  // not atomic: the permit orders it
-  std::atomic<bool> other_inside = false;
-  std::atomic<bool> over = false;
+  void lock() { EXPECT_TRUE(permit.acquire().has_value()); }
+  [[nodiscard]] auto lock(pirn::time_limit deadline) { return permit.acquire(deadline); }
+  [[nodiscard]] bool try_lock() { return permit.try_acquire(); }
+  void unlock() { permit.release(); }
 };
 
-TEST(biased_semaphore, a_stranger_may_come_at_any_moment) {
-  rig r(2);
-  std::vector<meeting> all(static_cast<std::size_t>(scaled(1000)));
-  std::atomic<std::size_t> present = 0;
-  std::atomic<long> taken = 0;
-  const auto guard = [&](meeting& each) {
-    EXPECT_TRUE(each.permit.acquire().has_value());
-    ++each.guarded;
-    ++taken;
-    each.permit.release();
-  };
-  pirn::fiber owner = r.rt.spawn(
-      [&] {
-        for (meeting& each : all) {
-          ++present;
-          while (!each.over) {
-            for (int i = 0; i < 10; ++i) {
-              guard(each);
-            }
-            pirn::this_fiber::yield();
-          }
-        }
-      },
-      {.worker = 0});
-  const auto come = [&](unsigned seed) {
-    std::minstd_rand random(seed + 1);
-    for (std::size_t i = seed; i < all.size(); i += 2) {
-      ASSERT_TRUE(eventually([&] { return present > i; }));
-      for (auto spin = random() % 50; spin > 0; --spin) {
-        pirn::platform::relax();
-      }
-      guard(all[i]);
-      all[i].over = true;
-    }
-  };
-  std::jthread thread([&] { come(0); });
-  pirn::fiber pinned = r.rt.spawn([&] { come(1); }, {.worker = 1});
-  thread.join();
-  pinned.join();
-  owner.join();
-  long guarded = 0;
-  for (const meeting& each : all) {
-    guarded += each.guarded;
-  }
-  EXPECT_EQ(guarded, taken);
-}
+TEST(biased_semaphore, a_stranger_may_come_at_any_moment) { strangers_come_at_any_moment<one_permit>(false); }
 
-#if !defined(PIRN_TSAN)  // which delivers no signal in the middle of a function
-std::atomic<bool> interrupted;
-std::atomic<bool> go_on;
-
-void hold_up(int) {
-  interrupted = true;
-  const auto limit = clock::now() + 300us;  // the thread that sets `go_on` may wait for the interrupted code
-  while (!go_on && clock::now() < limit) {
-    pirn::platform::relax();
-  }
-}
-
+#if !defined(PIRN_TSAN)
 TEST(biased_semaphore, its_worker_may_be_preempted_anywhere) {
-  struct sigaction before = {};
-  struct sigaction action = {};
-  action.sa_handler = &hold_up;
-  action.sa_flags = SA_RESTART;
-  ASSERT_EQ(sigaction(SIGURG, &action, &before), 0);
-  {
-    rig r(1);
-    std::array<meeting, 400> all;
-    std::atomic<std::size_t> present = 0;
-    std::atomic<pthread_t> thread_of_worker = pthread_t{};
-    pirn::fiber owner = r.rt.spawn([&] {
-      thread_of_worker = pthread_self();
-      for (meeting& each : all) {
-        EXPECT_TRUE(each.permit.try_acquire());  // biased from here on
-        each.permit.release();
-        ++present;
-        while (!each.over) {
-          // Once interrupted it ends its present operation and begins no other: only that one can notify the waiter.
-          while (!interrupted) {
-            EXPECT_TRUE(each.permit.acquire().has_value());
-            ++each.guarded;
-            EXPECT_FALSE(each.other_inside);
-            each.permit.release();
-          }
-          std::this_thread::yield();
-        }
-      }
-    });
-    int got = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      meeting& each = all[i];
-      compute_until([&] { return present > i; });
-      interrupted = go_on = false;
-      for (int spin = 0; spin < 100; ++spin) {
-        pirn::platform::relax();
-      }
-      ASSERT_EQ(pthread_kill(thread_of_worker, SIGURG), 0);
-      compute_until([&] { return interrupted.load(); });
-      const bool taken = i % 2 == 0 && each.permit.try_acquire();
-      go_on = i % 2 == 0;  // otherwise it continues while this thread waits already
-      if (!taken) {
-        ASSERT_TRUE(each.permit.acquire(clock::now() + 30s).has_value()) << "a permit was lost";
-      }
-      got += taken ? 1 : 0;
-      const long before_that = each.guarded;
-      each.other_inside = true;
-      for (int spin = 0; spin < 200; ++spin) {  // the owner runs meanwhile
-        pirn::platform::relax();
-      }
-      each.other_inside = false;
-      EXPECT_EQ(each.guarded, before_that);
-      each.permit.release();
-      each.over = true;
-    }
-    owner.join();
-    EXPECT_GT(got, 0);
-  }
-  sigaction(SIGURG, &before, nullptr);
+  its_worker_is_preempted_anywhere<one_permit, 400>("a permit was lost");
 }
 #endif
 
