@@ -56,12 +56,15 @@ bool parker::spin(platform::time_point now, const platform::atomic<std::uint32_t
   if (!spinner_.wait(now)) {
     return false;
   }
+  if (next_yield_ == platform::time_point{}) {
+    next_yield_ = now + spin_poll_interval;
+  }
   const bool may_steal = w_.owner.workers.size() > 1 && w_.idle->work_expected();
   // The kernel works on requests while this worker waits.
-  const platform::time_point next_poll = w_.io->has_submissions()
-                                             ? now
-                                             : std::min({now + spin_poll_interval, w_.timers.next(), w_.trimmer.next(),
-                                                         pool_cooling::next(w_.owner.pool)});
+  const platform::time_point next_poll =
+      w_.io->has_submissions()
+          ? now
+          : std::min({next_yield_, w_.timers.next(), w_.trimmer.next(), pool_cooling::next(w_.owner.pool)});
   while (now < next_poll) {
     for (int i = 0; i < relaxes_per_round; ++i) {
       if (!w_.incoming.empty()) {
@@ -86,6 +89,11 @@ bool parker::spin(platform::time_point now, const platform::atomic<std::uint32_t
   // Yields to a thread that waits for this very CPU, maybe the awaited one.
   platform::yield_thread();
   now = look_for_preemption(now);
+  next_yield_ = now + spin_poll_interval;
+  if (may_steal && w_.owner.has_stealable()) {
+    // The workers that search, of which there are enough, have not taken it: they may have no CPU.
+    w_.stealing_.search_beside_others();
+  }
   // The engine may report that the runtime ends, or anything else: the caller checks everything again.
   poll(now);
   last_poll_ = now;

@@ -140,9 +140,7 @@ void stealer::steal_from_idle_caller() noexcept {
   worker& caller = *w_.owner.workers.front();
   const bool list = caller.stealable.worth_a_look();
   if (const std::uint32_t version = list ? 0 : caller.stealable.lifo_version(); list || version != 0) {
-    if (!searching_) {
-      search();
-    }
+    search_beside_others();
     static_cast<void>(steal_from(caller, version));
   }
 }
@@ -261,7 +259,13 @@ void stealer::end_parking(bool found, bool was_sentinel) noexcept {
     w_.idle->resign_as_sentinel();
     sentinel_pause_ = std::min(2 * sentinel_pause_, max_sentinel_pause);
   }
-  if ((found || was_sentinel) && !searching_) {  // so that another worker looks if this one gets other work
+  if (found || was_sentinel) {
+    search_beside_others();  // so that another worker looks if this one gets other work
+  }
+}
+
+void stealer::search_beside_others() noexcept {
+  if (!searching_) {
     search();
   }
 }

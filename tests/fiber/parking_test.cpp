@@ -172,6 +172,51 @@ TEST(parking, no_wake_up_is_lost_while_going_to_sleep) {
   }
 }
 
+/// An engine without descriptors, whose `poll` does not return while it is held: as if its thread had no CPU.
+class held_engine final : public pirn::engine {
+ public:
+  std::size_t poll(pirn::platform::time_point deadline) noexcept override {
+    forget_detached();
+    for (in_poll = true; !interrupted.exchange(false) && pirn::platform::now() < deadline;) {
+      std::this_thread::sleep_for(20us);
+    }
+    while (held) {
+      std::this_thread::sleep_for(20us);
+    }
+    in_poll = false;
+    return 0;
+  }
+  void interrupt_poll() noexcept override { interrupted = true; }
+
+  std::atomic<bool> held = false;
+  std::atomic<bool> in_poll = false;
+  std::atomic<bool> interrupted = false;
+
+ private:
+  bool begin(pirn::readiness&, int, std::error_code&) noexcept override { return false; }
+  bool begin_writes(pirn::readiness&, int, std::error_code&) noexcept override { return false; }
+  void end(pirn::readiness&, int) noexcept override {}
+};
+
+TEST(parking, a_worker_that_waits_awake_takes_what_one_without_a_cpu_was_to_take) {
+  std::vector<held_engine*> engines;
+  rig r(2, {.make_engine = [&] {
+          auto made = std::make_unique<held_engine>();
+          engines.push_back(made.get());
+          return made;
+        }});
+  r.rt.run([&] {
+    for (int i = 0; i < 20; ++i) {  // the worker of this fiber waits awake in some of them
+      static_cast<void>(pirn::this_fiber::sleep_for(50us));
+      engines[1]->held = true;
+      compute_until([&] { return engines[1]->in_poll.load(); });
+      pirn::fiber other = pirn::spawn([] {}, {.worker = 1, .migratable = true});  // worker 1 is to look for work
+      other.join();
+      engines[1]->held = false;
+    }
+  });
+}
+
 TEST(parking, no_wake_up_is_lost_from_many_threads) {
   rig r(2);
   std::vector<std::jthread> threads;

@@ -23,7 +23,10 @@ class parker {
   /// Sleeps until there may be something to do.
   void park() noexcept;
   /// Called when the worker runs fibers again.
-  void end_wait() noexcept { spinner_.end_wait(); }
+  void end_wait() noexcept {
+    spinner_.end_wait();
+    next_yield_ = {};
+  }
 
   /// Polls the engine of a worker that has fibers to run, unless it is too early. So one poll finds more events. Fibers
   /// that they make ready would have run after those that are ready now in any case, except those of high priority or
@@ -44,6 +47,9 @@ class parker {
   adaptive_spinner spinner_;
   long times_preempted_ = 0;
   platform::time_point last_poll_;
+  /// When a worker that waits awake, or that tries in vain to take what it has seen meanwhile, lets another thread have
+  /// its CPU.
+  platform::time_point next_yield_;
   std::size_t events_ = 0;                  ///< of the last poll
   std::uint64_t switches_before_poll_ = 0;  ///< of the worker
 };

@@ -26,6 +26,8 @@ class stealer {
   bool find_work(platform::random& random) noexcept;
   /// Steals from the calling thread's worker while that does not run, however busy this one is.
   void steal_from_idle_caller() noexcept;
+  /// Makes the next `find_work` search, however many other workers do.
+  void search_beside_others() noexcept;
   /// Ends the search, if there is one.
   void stop_searching() noexcept;
 
