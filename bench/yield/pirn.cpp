@@ -1,38 +1,6 @@
-// pirn's fibers on one worker, of the one or two that the runtime has.
-#include <vector>
-
-#include "../harness.hpp"
-#include "pirn/fiber/runtime.hpp"
-
-namespace {
-
-void run(std::uint64_t n) {
-  const std::uint64_t fibers = bench::input("FIBERS");
-  std::uint64_t yields = 0;
-  std::vector<pirn::fiber> all;
-  for (std::uint64_t i = 0; i < fibers; ++i) {
-    all.push_back(pirn::spawn([each = n / fibers, &yields] {
-      const std::uint64_t end = each;
-      std::uint64_t k = 0;
-      for (; k < end; ++k) {
-        pirn::this_fiber::yield();
-      }
-      yields += k;
-    }));
-  }
-  for (pirn::fiber& fiber : all) {
-    fiber.join();
-  }
-  bench::check(yields == n, "every fiber yields as often as asked");
-}
-
-}  // namespace
+// pirn's fibers.
+#include "yield.hpp"
 
 int main() {
-  const auto workers = static_cast<unsigned>(bench::input("WORKERS"));
-  pirn::runtime runtime({.workers = workers, .stack_size = bench::input("STACK")});
-  runtime.run([workers] {
-    bench::row("yield", "pirn", bench::with_workers(bench::param("fibers", bench::input("FIBERS")), workers), "ns",
-               bench::ns_per_operation(run, bench::input("FIBERS"), bench::clock_for(workers)));
-  });
+  bench::yields("pirn", {}, [] {});
 }
