@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "pirn/context/detail/stack_end.hpp"
 #include "pirn/detail/platform.hpp"
 
 #ifndef MADV_POPULATE_WRITE
@@ -159,9 +160,13 @@ void give_memory_back(const iovec* ranges, std::size_t count) noexcept {
   }
 }
 
-iovec pages_below(const stack& value, const void* lowest) noexcept {
+__attribute__((no_sanitize("address", "thread"))) iovec pages_below(const stack& value, const void* lowest) noexcept {
   const std::uintptr_t page = page_size();
-  const auto begin = (reinterpret_cast<std::uintptr_t>(value.limit()) + page - 1) / page * page;
+  const auto limit = reinterpret_cast<std::uintptr_t>(value.limit());
+  auto begin = (limit + page - 1) / page * page;
+  if (begin == limit && !stack_end::overwritten(limit)) {
+    begin += page;  // a context on it was given the stack by its program, and looks for this word
+  }
   const auto end = reinterpret_cast<std::uintptr_t>(std::min<const void*>(lowest, value.top())) / page * page;
   return {reinterpret_cast<void*>(begin), end > begin ? end - begin : 0};
 }

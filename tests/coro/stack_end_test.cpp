@@ -399,6 +399,25 @@ TEST(stack_end, a_stack_that_is_used_again) {
   EXPECT_EQ(turns, 8);
 }
 
+TEST(stack_end, a_stack_that_was_trimmed) {
+  pirn::guarded_pool pool;
+  const pirn::stack memory = pool.allocate(pirn::default_stack_size).value;
+  const void* lowest = nullptr;
+  bool ended = false;
+  pirn::coroutine<void()> one(memory, [&](auto& yield) {
+    lowest = __builtin_frame_address(0);
+    yield();
+    yield();
+    ended = true;
+  });
+  one.resume();
+  EXPECT_TRUE(pirn::trim(memory, static_cast<const char*>(lowest) - 4096));
+  one.resume();
+  one.resume();
+  EXPECT_TRUE(ended);
+  pool.deallocate(memory);
+}
+
 TEST(stack_end, what_cannot_be_begun) {
   struct refuses {
     refuses() = default;
