@@ -43,11 +43,16 @@ const char* body_name() noexcept {
                                                                    name_of_body body = nullptr) noexcept {
   const auto lowest = reinterpret_cast<std::uintptr_t>(limit);
   const std::size_t has = reinterpret_cast<std::uintptr_t>(top) - lowest;
-  const std::size_t needed = has + (lowest - sp < near_below ? lowest - sp : 1);
-  std::fprintf(stderr,
-               "pirn: stack overflow in %s: its stack has %zu bytes and no guard, but it needed at least %zu. The "
-               "memory below the stack is overwritten. Use a larger stack, or one from a pool, which has a guard",
-               what, has, needed);
+  std::fprintf(stderr, "pirn: stack overflow in %s: its stack has %zu bytes and no guard, but it needed ", what, has);
+  if (lowest - sp < near_below) {
+    std::fprintf(stderr, "at least %zu", has + (lowest - sp));
+  } else {
+    std::fputs("more", stderr);
+  }
+  std::fputs(
+      ". The memory below the stack is overwritten. Use a larger stack (an unwind alone takes some 5 KB), or one from a "
+      "pool, which has a guard",
+      stderr);
   // The text is "... body_name() [Body = <type>]", with gcc "[with Body = <type>]".
   const char* const name = body != nullptr ? std::strstr(body(), "Body = ") : nullptr;
   if (name != nullptr) {
