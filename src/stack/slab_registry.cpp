@@ -1,6 +1,8 @@
 // The table of all registered slabs, and the searches in it that a signal handler may make.
 #include "stack/slab_registry.hpp"
 
+#include "pirn/stack/detail/shared_stacks.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
@@ -75,6 +77,7 @@ void unregister_slab(slab_entry* entry) noexcept {
   entry->version_.fetch_add(1, platform::memory_order_acq_rel);
   entry->next_free = first_free;
   first_free = entry;
+  shared_stacks::forget();
 }
 
 bool find_guard(const void* address, std::size_t size, slot_site& site) noexcept {

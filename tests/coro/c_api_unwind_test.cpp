@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/coroutine_local.hpp"
 #include "pirn/coro/generator.hpp"
 #include "pirn/pirn.h"
 
@@ -332,6 +333,42 @@ TEST(c_api_unwind_death, the_least_stack_is_enough) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
   }
   EXPECT_EXIT(unwind_on_the_least_stack(), testing::ExitedWithCode(0), "");
+}
+
+// ---- variables ------------------------------------------------------------------------------------------------------
+
+const pirn::coroutine_local<int> number(5);
+
+void* has_no_coroutine_local(pirn_coroutine* self, void* first) {
+  EXPECT_EQ(number.find(), nullptr);
+  EXPECT_THROW(static_cast<void>(number.get()), std::logic_error);
+  pirn::coroutine<void()>([](auto&) { EXPECT_EQ(number.get()++, 5); }).resume();
+  pirn_yield(self, first, &first);
+  EXPECT_EQ(number.find(), nullptr);
+  return first;
+}
+
+TEST(c_api_variables, a_coroutine_has_its_own_and_no_coroutine_local) {
+  pirn::coroutine<void()> around([](auto& yield) {
+    number.get() = 1;
+    pirn_local mine = 0;
+    EXPECT_EQ(pirn_local_create(&mine, nullptr), 0);
+    EXPECT_EQ(pirn_local_set(mine, &mine), -EPERM);
+    pirn_stack* stack = nullptr;
+    pirn_coroutine* co = nullptr;
+    EXPECT_EQ(pirn_stack_create(&stack, 65536), 0);
+    EXPECT_EQ(pirn_create(&co, stack, &has_no_coroutine_local, nullptr), 0);
+    EXPECT_EQ(pirn_resume(co, nullptr, nullptr), PIRN_YIELDED);
+    EXPECT_EQ(number.get(), 1);
+    yield();
+    EXPECT_EQ(pirn_resume(co, nullptr, nullptr), PIRN_ENDED);
+    EXPECT_EQ(number.get(), 1);
+    EXPECT_EQ(pirn_destroy(co), 0);
+    EXPECT_EQ(pirn_stack_destroy(stack), 0);
+  });
+  around.resume();
+  around.resume();
+  EXPECT_TRUE(around.done());
 }
 
 }  // namespace

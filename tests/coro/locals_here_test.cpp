@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/coroutine_local.hpp"
@@ -226,37 +227,20 @@ TEST(locals_nowhere_test, a_generator_has_no_values_and_its_consumer_keeps_its_o
   EXPECT_TRUE(consumer.done());
 }
 
-TEST(locals_nowhere_test, a_copied_coroutine_has_values_by_its_yield_object) {
-  pirn::copy_stack shared(65536);
+TEST(locals_nowhere_test, a_pool_with_other_stacks_at_the_addresses_of_one_that_has_gone_is_looked_at_anew) {
   const auto body = [](auto& yield) {
     EXPECT_EQ(number.find(), nullptr);
-    EXPECT_EQ(number.find(yield), nullptr);
-    EXPECT_EQ(number.get(yield)++, 5);
-    yield();
-    EXPECT_EQ(number.get(yield), 6);
+    EXPECT_EQ(&number.get(), &number.get(yield));
   };
-  pirn::copied_coroutine<void()> one(shared, body);
-  pirn::copied_coroutine<void()> two(shared, body);
-  one.resume();
-  two.resume();
-  one.resume();
-  two.resume();
-  EXPECT_TRUE(one.done());
-  EXPECT_TRUE(two.done());
-}
-
-TEST(locals_nowhere_test, the_values_of_a_copied_coroutine_end_with_it) {
-  const pirn::coroutine_local<std::shared_ptr<int>> held;
-  const auto owned = std::make_shared<int>(1);
-  pirn::copy_stack shared(65536);
-  pirn::copied_coroutine<void()> one(shared, [&](auto& yield) {
-    held.get(yield) = owned;
-    yield();
-  });
-  one.resume();
-  EXPECT_EQ(owned.use_count(), 2);
-  one.resume();
-  EXPECT_EQ(owned.use_count(), 1);
+  for (const std::size_t size :
+       {std::size_t{1} << 20, std::size_t{1} << 15, std::size_t{1} << 18, std::size_t{1} << 14}) {
+    pirn::guarded_pool pool;
+    std::vector<pirn::coroutine<void()>> all;
+    for (int i = 0; i < 8; ++i) {
+      all.emplace_back(pool, size, body);
+      all.back().resume();
+    }
+  }
 }
 
 TEST(locals_nowhere_test, a_stack_that_was_given_back_names_no_owner) {
@@ -315,6 +299,22 @@ TEST(locals_nowhere_test, the_owner_of_another_stack_is_no_owner) {
   EXPECT_EQ(pirn::detail::owner_on(on), nullptr);
   new (memory + 128) pirn::detail::locals_owner(memory + 16);
   EXPECT_EQ(pirn::detail::owner_on(on), nullptr);
+}
+
+TEST(locals_on_memory_test, a_copy_stack_on_memory_of_the_program_is_found_by_a_walk) {
+  alignas(16) static char memory[32768];
+  pirn::copy_stack shared(pirn::stack(memory, memory + sizeof memory));
+  pirn::copied_coroutine<void()> one(shared, [](auto& yield) {
+    number.get() = 8;
+    yield();
+    EXPECT_EQ(deep_number(2), 8);
+    EXPECT_EQ(&number.get(), &number.get(yield));
+  });
+  pirn::copied_coroutine<void()> two(shared, [](auto&) { EXPECT_EQ(number.find(), nullptr); });
+  one.resume();
+  two.resume();
+  one.resume();
+  EXPECT_TRUE(one.done());
 }
 
 }  // namespace

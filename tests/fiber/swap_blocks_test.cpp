@@ -163,7 +163,7 @@ TEST(swap_blocks, also_of_dispatchers_in_one_another) {
 TEST(swap_blocks, many_dispatchers_beside_each_other) {
   rig r(1);
   r.rt.run([] {
-    constexpr int many = 20;  // more than there is room for
+    constexpr int many = 80;  // more than there is room for
     std::vector<pirn::fiber> all;
     for (int i = 0; i < many; ++i) {
       all.push_back(pirn::spawn([] {

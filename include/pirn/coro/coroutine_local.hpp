@@ -15,6 +15,7 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
+class copy_stack;
 template <class T>
 class coroutine_local;
 
@@ -22,8 +23,8 @@ namespace detail {
 
 [[noreturn]] PIRN_COLD inline void no_coroutine_here() {
   throw std::logic_error(
-      "pirn: coroutine_local: get() called outside of a coroutine, or in one whose stack is not of a guarded_pool: use "
-      "get(yield) there");
+      "pirn: coroutine_local: get() called outside of a coroutine or swapped task, or in a coroutine on memory that no "
+      "guarded_pool has mapped: use get(yield) there");
 }
 
 /// The base of yield objects: it knows the owner of the coroutine's variables.
@@ -43,36 +44,23 @@ class coroutine_locals {
   locals_owner* of_;
 };
 
-/// As `coroutine_locals`, for a coroutine whose frames move: they hold its variables.
+/// As `coroutine_locals`, for a coroutine whose frames are copied: one without variables has nothing in its image.
 class copied_locals {
  public:
-  copied_locals() noexcept = default;
   copied_locals(const copied_locals&) = delete;
   copied_locals& operator=(const copied_locals&) = delete;
 
  protected:
-  PIRN_ALWAYS_INLINE ~copied_locals() {
-    // Only a copy of the pointer leaves this function: the object's address would escape, and it would become a part
-    // of every image. A destructor that uses older variables has the address already.
-    if (table_ != nullptr) [[unlikely]] {
-      local_table* ended = table_;
-      local_table::end(ended);
-    }
-  }
+  PIRN_ALWAYS_INLINE explicit copied_locals(copy_stack& on) noexcept : on_(on) {}
+  PIRN_ALWAYS_INLINE ~copied_locals();
+
+  copy_stack& on_;
 
  private:
   template <class T>
   friend class pirn::coroutine_local;
 
-  [[nodiscard]] local_table* variables() const noexcept { return table_; }
-  [[nodiscard]] local_table& made_variables() {
-    if (table_ == nullptr) {
-      table_ = new local_table;
-    }
-    return *table_;
-  }
-
-  local_table* table_ = nullptr;
+  [[nodiscard]] inline locals_place place() const noexcept;
 };
 
 }  // namespace detail
@@ -92,29 +80,32 @@ class coroutine_local {
   /// Returns the copy of the coroutine with this yield object. The first call only can throw: std::bad_alloc, and any
   /// exception from copying T. O(1): a look into the hash table of the coroutine.
   [[nodiscard]] T& get(detail::coroutine_locals& yield) const { return get_in(*yield.of_); }
-  [[nodiscard]] T& get(detail::copied_locals& yield) const { return get_in(yield); }
+  [[nodiscard]] T& get(detail::copied_locals& yield) const { return get_in(yield.place()); }
   /// As `get`, but null if the coroutine has no copy yet.
   [[nodiscard]] T* find(const detail::coroutine_locals& yield) const noexcept {
     return find_in(yield.of_->variables());
   }
-  [[nodiscard]] T* find(const detail::copied_locals& yield) const noexcept { return find_in(yield.variables()); }
-  /// Returns the copy of the coroutine that the caller runs in, as `get(yield)`: a `coroutine` or a job of a
-  /// coroutine_pool whose stack is of a guarded_pool, which is the default. A swapped task of a stack_swap counts as
-  /// part of the coroutine that runs its dispatcher. Throws std::logic_error elsewhere: in a generator, a
-  /// copied_coroutine, a coroutine on other memory or with a body object of more than 8 KB, and outside of any. O(1)
-  /// where the thread has called it last for the same coroutine, else O(slabs) of the pools in use. Where a coroutine
-  /// has other memory there also is a walk of the stack, which takes some microseconds.
+  [[nodiscard]] T* find(const detail::copied_locals& yield) const noexcept {
+    return find_in(yield.place().variables());
+  }
+  /// Returns the copy of the coroutine that the caller runs in, as `get(yield)`: of a `coroutine` or a job of a
+  /// coroutine_pool whose stack is of a guarded_pool, which is the default, of a copied_coroutine, or of a swapped task
+  /// of a stack_swap. The innermost of them counts. Throws std::logic_error elsewhere: in a generator, since only
+  /// registers know its consumer, in a coroutine on other memory or with a body object of more than 8 KB, and outside
+  /// of any. O(1) where the thread has called it last on the same stack, or on a copy_stack; else O(slabs) of the pools
+  /// in use. While several dispatchers of stack_swap run on one stack, or one in a copied_coroutine, and where a
+  /// coroutine has other memory, there also is a walk of the stack, which takes some microseconds.
   [[nodiscard]] T& get() const {
-    detail::locals_owner* const owner = detail::locals_owner_here();
-    if (owner == nullptr) [[unlikely]] {
+    const detail::locals_place here = detail::locals_place_here();
+    if (!here) [[unlikely]] {
       detail::no_coroutine_here();
     }
-    return get_in(*owner);
+    return get_in(here);
   }
   /// As `get()`, but null if the coroutine has no copy yet, and where `get()` throws.
   [[nodiscard]] T* find() const noexcept {
-    const detail::locals_owner* const owner = detail::locals_owner_here();
-    return owner != nullptr ? find_in(owner->variables()) : nullptr;
+    const detail::locals_place here = detail::locals_place_here();
+    return here ? find_in(here.variables()) : nullptr;
   }
 
  private:
@@ -125,7 +116,7 @@ class coroutine_local {
   };
 
   template <class Owner>
-  [[nodiscard]] T& get_in(Owner& owner) const {
+  [[nodiscard]] T& get_in(Owner&& owner) const {
     T* const known = find_in(owner.variables());
     return known != nullptr ? *known : add(owner);
   }
@@ -135,7 +126,7 @@ class coroutine_local {
     return found != nullptr ? &static_cast<node*>(found)->value : nullptr;
   }
   template <class Owner>
-  PIRN_NOINLINE T& add(Owner& owner) const {
+  PIRN_NOINLINE T& add(Owner&& owner) const {
     if (!constructed_) [[unlikely]] {
       detail::fail_contract("a coroutine_local is used before it is constructed, by a static object of another file");
     }

@@ -109,6 +109,14 @@ PIRN_COLD inline void check_yield_stack(const copy_stack& on, word position) {
   }
 }
 
+PIRN_ALWAYS_INLINE copied_locals::~copied_locals() {
+  // The stack's address is in the frame anyway; that of this object would make it a part of every image.
+  if (values_by_body& all = on_.variables(); all.any()) [[unlikely]] {
+    all.end(all.running());
+  }
+}
+inline locals_place copied_locals::place() const noexcept { return locals_place(on_.variables()); }
+
 /// The yield object of a copied_coroutine<Out(In...)>, with Out as a list of none or one. It lives in the frame of its
 /// coroutine's entry function, and is the first argument of the body.
 template <class Outs, class Ins>
@@ -119,7 +127,7 @@ class copied_yield<void(Out...), void(In...)> : public copied_locals {
  public:
   using received = typename detail::received<In...>::type;
 
-  explicit copied_yield(copy_stack& on) noexcept : on_(on) {}
+  explicit copied_yield(copy_stack& on) noexcept : copied_locals(on) {}
 
   /// Suspends the coroutine: resume() returns `value`, and this call returns the values of the next resume(): nothing,
   /// the value, or a std::tuple of several. Throws std::logic_error when called on another stack. A stack inside a
@@ -141,9 +149,6 @@ class copied_yield<void(Out...), void(In...)> : public copied_locals {
     return value_list<In...>::unpack(
         words, [](auto&&... each) -> received { return received(static_cast<decltype(each)>(each)...); });
   }
-
- private:
-  copy_stack& on_;
 };
 
 /// The content of the buffer before the coroutine begins, unless its body is stateless.

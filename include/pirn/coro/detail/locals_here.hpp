@@ -1,19 +1,25 @@
 // Finds the variables of the coroutine that the caller runs in, by the caller's stack. Nothing is kept for this in a
-// switch: the coroutine has a word in what lies at the top of its stack from its creation to its end, by which that is
-// recognized.
+// switch. A coroutine on a stack of a pool has a word in what lies at the top of the stack from its creation to its
+// end, by which that is recognized. A copied coroutine is the running one of the copy_stack at that place, and a
+// swapped task that of a dispatcher whose place begins above the caller on the same stack.
 #pragma once
 
 #include <unwind.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
 #include "pirn/coro/detail/local_table.hpp"
+#include "pirn/coro/detail/running_dispatchers.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform.hpp"
+#include "pirn/stack/detail/shared_stacks.hpp"
+#include "pirn/stack/detail/values_by_body.hpp"
 #include "pirn/stack/stack.hpp"
 #include "pirn/stack/this_stack.hpp"
 
@@ -80,10 +86,47 @@ class locals_owner {
   return nullptr;
 }
 
-/// Returns whether the caller is, or may be, on the stack of another body, which lies in a frame of this coroutine's. A
-/// walk of the stack: two microseconds.
-PIRN_COLD inline bool runs_in_frame_of(const locals_owner* owner) noexcept {
-  constexpr arch::word largest_root = 32;  // of all instruction sets; the root of a body in a frame lies lower
+/// The body in which code runs, as the owner of variables.
+class locals_place {
+ public:
+  locals_place() noexcept = default;
+  explicit locals_place(locals_owner* owner) noexcept : body_(owner) {}
+  explicit locals_place(const values_by_body& all) noexcept
+      : body_(const_cast<void*>(all.running())), all_(body_ != nullptr ? const_cast<values_by_body*>(&all) : nullptr) {}
+  explicit operator bool() const noexcept { return body_ != nullptr; }
+
+  [[nodiscard]] local_table* variables() const noexcept {
+    return all_ != nullptr ? static_cast<local_table*>(all_->find(body_)) : owner()->variables();
+  }
+  [[nodiscard]] local_table& made_variables() const {
+    if (all_ == nullptr) {
+      return owner()->made_variables();
+    }
+    local_table* const known = variables();
+    return known != nullptr ? *known : add_variables();
+  }
+
+ private:
+  [[nodiscard]] locals_owner* owner() const noexcept { return static_cast<locals_owner*>(body_); }
+  PIRN_COLD local_table& add_variables() const {
+    auto made = std::make_unique<local_table>();
+    const auto end = [](void* values) noexcept {
+      auto* ended = static_cast<local_table*>(values);
+      local_table::end(ended);
+    };
+    if (!all_->add(body_, made.get(), end)) {
+      throw std::bad_alloc();
+    }
+    return *made.release();
+  }
+
+  void* body_ = nullptr;
+  values_by_body* all_ = nullptr;  // null for the owner on a stack of a pool
+};
+
+/// Returns where the root frame of the caller's body is: the sp above it. 0 where a frame has no unwind tables. A walk
+/// of the stack: two microseconds.
+PIRN_COLD inline arch::word root_here() noexcept {
   struct {
     arch::word pc = 0;
     arch::word sp = 0;
@@ -96,36 +139,84 @@ PIRN_COLD inline bool runs_in_frame_of(const locals_owner* owner) noexcept {
         return _URC_NO_REASON;
       },
       &last);
-  // Where a frame has no unwind tables, the walk ends early and the caller may be anywhere.
-  return last.pc != reinterpret_cast<arch::word>(arch::detail::entry_plus_8(&arch::root_frame)) ||
-         reinterpret_cast<arch::word>(owner) - last.sp > largest_root;
+  return last.pc == reinterpret_cast<arch::word>(arch::detail::entry_plus_8(&arch::root_frame)) ? last.sp : 0;
 }
 
-/// The owner that the calling thread has found last.
-struct known_owner {
+/// Returns the place of the variables of the caller, where it may be on the stack of another body that lies in a frame
+/// of this body's, or in one of several dispatchers. By a walk, which ends at the root of the caller's body.
+PIRN_COLD inline locals_place locals_by_walk(arch::word here) noexcept {
+  constexpr arch::word largest_root = 64;  // of all instruction sets, with what aligns it
+  const arch::word root = root_here();
+  if (root == 0) {
+    return {};
+  }
+  if (const auto task = running_dispatchers::between(root - 1, root + largest_root); task.count != 0) {
+    return locals_place(*task.values);
+  }
+  if (const auto shared = shared_stacks::at(here); shared.values != nullptr) {
+    const bool here_begins = reinterpret_cast<arch::word>(shared.on.top()) - root <= largest_root;
+    return here_begins ? locals_place(*shared.values) : locals_place();
+  }
+  constexpr arch::word largest_below_owner = 32;  // the root of a body in a frame lies lower
+  const stack on = this_stack::bounds();
+  locals_owner* const owner = on.limit() != nullptr ? owner_on(on) : nullptr;
+  const bool begins = owner != nullptr && reinterpret_cast<arch::word>(owner) - root <= largest_below_owner;
+  return begins ? locals_place(owner) : locals_place();
+}
+
+/// The stack on which the calling thread has looked last.
+struct known_stack {
   arch::word limit = 0;
   arch::word size = 0;
+  std::uint64_t forgotten = 0;             ///< shared_stacks::forgotten() at that time
+  const values_by_body* copied = nullptr;  ///< of a copy_stack
   locals_owner* owner = nullptr;
+
+  [[nodiscard]] bool holds(arch::word position) const noexcept {
+    return position - limit < size && forgotten == shared_stacks::forgotten();
+  }
+  /// Returns false on memory that pirn did not map, and is no copy_stack.
+  PIRN_COLD bool find(arch::word position) noexcept {
+    *this = {};
+    const auto shared = shared_stacks::at(position);
+    const stack on = shared.values != nullptr ? shared.on : this_stack::bounds();
+    if (on.limit() == nullptr) {
+      return false;
+    }
+    *this = {reinterpret_cast<arch::word>(on.limit()), on.size(), shared_stacks::forgotten(), shared.values, nullptr};
+    return true;
+  }
 };
 
-/// Returns the owner of the variables of the caller; null if the caller is in no coroutine, or in one whose stack no
+/// Returns the place of the variables of the caller; none if the caller is in no coroutine, or in one whose stack no
 /// pool has mapped.
-PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) inline locals_owner* locals_owner_here() noexcept {
-  known_owner& known = platform::per_thread<known_owner>::here();
+PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) inline locals_place locals_place_here() noexcept {
+  const platform::quiet no_steps;
   const arch::word here = stack_position();
-  // The memory of an owner that has gone may be read if the caller is on the same stack.
-  if (here - known.limit >= known.size || !known.owner->is_of(reinterpret_cast<void*>(known.limit))) {
-    const stack on = this_stack::bounds();  // not a weak name: a linker would not take its file from a static library
-    locals_owner* const found = on.limit() != nullptr ? owner_on(on) : nullptr;
-    if (found == nullptr) {
-      return nullptr;
+  if (frame_bodies::may_hold(here)) [[unlikely]] {
+    return locals_by_walk(here);
+  }
+  known_stack& known = platform::per_thread<known_stack>::here();
+  if (!known.holds(here) && !known.find(here)) [[unlikely]] {
+    return {};
+  }
+  if (running_dispatchers::any()) [[unlikely]] {
+    const auto task = running_dispatchers::between(here, known.limit + known.size);
+    if (task.count != 0) {
+      // A task of an outer dispatcher, or a coroutine that was copied in, may run where one was that has run another
+      // dispatcher.
+      return task.count == 1 && known.copied == nullptr ? locals_place(*task.values) : locals_by_walk(here);
     }
-    known = {reinterpret_cast<arch::word>(on.limit()), on.size(), found};
   }
-  if (frame_bodies::may_hold(here) && runs_in_frame_of(known.owner)) [[unlikely]] {
-    return nullptr;
+  if (known.copied != nullptr) {
+    return locals_place(*known.copied);
   }
-  return known.owner;
+  // The memory of an owner that has gone may be read, since the caller is on the same stack.
+  void* const limit = reinterpret_cast<void*>(known.limit);
+  if (known.owner == nullptr || !known.owner->is_of(limit)) [[unlikely]] {
+    known.owner = owner_on(stack(limit, reinterpret_cast<void*>(known.limit + known.size)));
+  }
+  return locals_place(known.owner);
 }
 
 }  // namespace detail

@@ -1,5 +1,6 @@
 // The places of running stack_swap dispatchers. Their swapped tasks are bodies without separate stacks: everything
-// below the place of a dispatcher, on its stack, is theirs. Code that opens a block finds the dispatcher here.
+// below the place of a dispatcher, on its stack, is theirs. Code that opens a block finds the dispatcher here, and so
+// does code that looks for variables of the task that it runs in.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +10,34 @@
 #include "pirn/context/detail/frame_bodies.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform.hpp"
+#include "pirn/stack/detail/values_by_body.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// The tops of the places of running dispatchers. If there are more than it has room for, opening a block needs a stack
-/// walk. May be called from any thread; each call is one atomic operation, and no memory is allocated.
+struct running_dispatcher {
+  platform::atomic<arch::word> top{0};  ///< of its place; 0: free
+  platform::atomic<const values_by_body*> values{nullptr};
+};
+
+/// The tops of the places of running dispatchers, and the values of their tasks. If there are more than it has room
+/// for, opening a block needs a stack walk. May be called from any thread; each call is one or two atomic operations,
+/// and no memory is allocated. The answers are right for dispatchers on the stack of the caller.
 class running_dispatchers {
  public:
-  PIRN_NOINLINE static void begun(const void* top) noexcept {
+  PIRN_NOINLINE static void begun(const void* top, const values_by_body& values) noexcept {
     const platform::quiet no_steps;
-    for (auto& each : tops_) {
+    for (std::size_t i = 0; i < room; ++i) {
+      running_dispatcher& each = all_[i];
       arch::word free = 0;
-      if (each.load(platform::memory_order_relaxed) == 0 &&
-          each.compare_exchange_strong(free, reinterpret_cast<arch::word>(top), platform::memory_order_relaxed)) {
+      if (each.top.load(platform::memory_order_relaxed) == 0 &&
+          each.top.compare_exchange_strong(free, written, platform::memory_order_acquire)) {
+        std::size_t used = used_.load(platform::memory_order_relaxed);
+        while (used <= i && !used_.compare_exchange_weak(used, i + 1, platform::memory_order_relaxed)) {
+        }
+        each.values.store(&values, platform::memory_order_relaxed);
+        each.top.store(reinterpret_cast<arch::word>(top), platform::memory_order_release);
         return;
       }
     }
@@ -31,10 +45,9 @@ class running_dispatchers {
   }
   PIRN_NOINLINE static void ended(const void* top) noexcept {
     const platform::quiet no_steps;
-    for (auto& each : tops_) {
-      arch::word mine = reinterpret_cast<arch::word>(top);
-      if (each.load(platform::memory_order_relaxed) == mine &&
-          each.compare_exchange_strong(mine, 0, platform::memory_order_relaxed)) {
+    for (running_dispatcher& each : all_) {
+      if (each.top.load(platform::memory_order_relaxed) == reinterpret_cast<arch::word>(top)) {
+        each.top.store(0, platform::memory_order_release);
         return;
       }
     }
@@ -42,20 +55,38 @@ class running_dispatchers {
   }
   /// Returns whether the place of a dispatcher begins above `position` and not above `end`.
   [[nodiscard]] PIRN_NOINLINE static bool any_between(arch::word position, arch::word end) noexcept {
+    return between(position, end).count != 0;
+  }
+
+  struct found {
+    unsigned count = 0;
+    const values_by_body* values = nullptr;  ///< of one of them
+  };
+  /// Returns how many places of dispatchers begin above `position` and not above `end`.
+  [[nodiscard]] PIRN_NOINLINE static found between(arch::word position, arch::word end) noexcept {
     const platform::quiet no_steps;
-    for (const auto& each : tops_) {
-      const arch::word top = each.load(platform::memory_order_relaxed);
+    found result;
+    const std::size_t used = used_.load(platform::memory_order_relaxed);
+    for (std::size_t i = 0; i < used; ++i) {
+      const arch::word top = all_[i].top.load(platform::memory_order_acquire);
       if (position < top && top <= end) {
-        return true;
+        ++result.count;
+        result.values = all_[i].values.load(platform::memory_order_relaxed);
       }
     }
-    return false;
+    return result;
   }
+  /// Whether one has ever run.
+  [[nodiscard]] static bool any() noexcept { return used_.load(platform::memory_order_relaxed) != 0; }
 
  private:
   static const void* end_of_memory() noexcept { return reinterpret_cast<const void*>(~std::uintptr_t{0} << 4); }
 
-  static inline platform::atomic<arch::word> tops_[8]{};
+  static constexpr arch::word written = 1;  // no top of a place
+  static constexpr std::size_t room = 64;
+
+  static inline running_dispatcher all_[room];
+  static inline platform::atomic<std::size_t> used_{0};  // only the first ones were ever in use
 };
 
 }  // namespace detail

@@ -39,6 +39,7 @@
 #include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
+#include "pirn/stack/detail/values_by_body.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -280,6 +281,10 @@ class swap_core {
   bool running_ = false;
   native_stack stack_;   // looked up when a task with too small a buffer blocks
   swapped_task nobody_;  // has no buffer, so its block always takes the slow path
+  values_by_body variables_{this, [](const void* of) noexcept -> const void* {
+                              const auto& self = *static_cast<const swap_core*>(of);
+                              return self.current_ != &self.nobody_ ? self.current_ : self.unwound_;
+                            }};
   [[no_unique_address]] swap_sanitizer main_sanitizer_;
   [[no_unique_address]] swap_sanitizer loop_sanitizer_;
 };
@@ -309,8 +314,7 @@ class stack_swap : detail::swap_core {
   /// Blocks the running swapped task: returns when the policy has returned it again, or unwinds if it was cancelled
   /// meanwhile. With an error it has not blocked. Exceptions in flight stay with the task, and so do values that it has
   /// bound (context_value); with an open scope it cannot block. While its buffer is large enough, and not much too
-  /// large
-  /// (`swap_shrink`), nothing is allocated.
+  /// large (`swap_shrink`), nothing is allocated.
   /// Must not be called from a coroutine that runs inside a swapped task. A coroutine on a separate stack ends the
   /// program with a message. But one whose stack lies in a frame of the swapped task (`frame_buffer`) cannot be
   /// distinguished from it, and the frames below that stack are lost.
@@ -353,12 +357,13 @@ class stack_swap : detail::swap_core {
     }
   }
 
-  /// Drops a blocked task, as if by longjmp: its destructors do not run. The policy must not return it.
+  /// Drops a blocked task, as if by longjmp: only its coroutine_locals are destroyed. The policy must not return it.
   void discard(swapped_task& task) noexcept {
     if ((task.state_ & ~swapped_task::cancelled) != address() || &task == current_ || &task == unwound_) {
       detail::swap_misused("discard was called for a swapped task that is not blocked here");
     }
     task.sanitizer_.discard();
+    variables_.end(&task);
     give_back(task);
     end(task);
   }
@@ -387,7 +392,7 @@ class stack_swap : detail::swap_core {
       return swap_error::too_deep;
     }
     running_ = true;
-    detail::running_dispatchers::begun(place_.top());
+    detail::running_dispatchers::begun(place_.top(), variables_);
     main_sanitizer_.leave(loop_sanitizer_);
     arch::peer resumer;
     arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(this), 0, 0, 0};
@@ -439,6 +444,9 @@ class stack_swap : detail::swap_core {
     --started_;
   }
   PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void end_current() noexcept {
+    if (variables_.any()) [[unlikely]] {
+      variables_.end(current_);
+    }
     swapped_task& task = *std::exchange(current_, &nobody_);
     if ((task.capacity_ & swapped_task::owned) != 0) {
       give_back(task);

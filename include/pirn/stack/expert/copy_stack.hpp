@@ -19,11 +19,10 @@
 //     inlined, contains a call that the compiler cannot leave out and cannot make a tail call: a function that calls
 //     has no red zone. An out-of-line switch would have the same effect, and cost 10 ns for each return to other code
 //     than its call, and 48 bytes of each image for registers that the compiler saves here only if they are live.
-//   * The differences between suspended contexts are in their images and in copied_context. The state of the context on
-//     the stack, and of its resumer, is in copy_stack, which is in the cache.
+//   * Suspended contexts differ by their images and copied_contexts. The state of the context on the stack, and of its
+//     resumer, is in copy_stack, which is in the cache.
 //   * A context comes back to the addresses that it had, so its own pointers into its stack stay right. Other code must
 //     not follow a pointer into the stack of a suspended context: the frames of another one may lie there.
-//     copy_stack_check::protect and AddressSanitizer find such an access at once.
 //
 // No exceptions, no run-time types, no C++ runtime: the library for C programs is built on this.
 #pragma once
@@ -45,28 +44,13 @@
 #include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
+#include "pirn/stack/detail/shared_stacks.hpp"
+#include "pirn/stack/expert/copy_stack_options.hpp"
 #include "pirn/stack/expert/image_memory.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
-
-/// How a copy_stack looks for accesses to the stacks of suspended contexts.
-enum class copy_stack_check : std::uint8_t {
-  none,  ///< not at all; but AddressSanitizer, where the program is built with it, reports them
-  /// Every access from outside faults while no context runs on the stack: two system calls for each resume. And a yield
-  /// of a copied_coroutine walks the stack: see there.
-  protect,
-};
-
-/// How a `copy_stack` behaves.
-struct copy_stack_options {
-  /// Where images are kept.
-  image_memory images{};
-  /// A buffer that is more than this many times as large as its image is replaced by one that fits; 0: never.
-  std::uint32_t shrink_ratio = 0;
-  copy_stack_check check = copy_stack_check::none;  ///< how accesses from outside are found
-};
 
 class copied_context;
 
@@ -107,6 +91,9 @@ class copy_stack {
 
   /// Room for words that must not be in an image; for the running context, until the next switch.
   arch::word received[arch::value_words] = {};
+
+  /// The values of its contexts' variables.
+  [[nodiscard]] PIRN_ALWAYS_INLINE detail::values_by_body& variables() noexcept { return variables_; }
 
   // ---- for the code on it: an entry function of `transfer`, which may use the first three words that it gets ----
 
@@ -174,6 +161,8 @@ class copy_stack {
   char* mapping_ = nullptr;
   copy_stack_options options_;
   std::size_t contexts_ = 0;  // that have not ended
+  detail::values_by_body variables_{
+      this, [](const void* of) noexcept -> const void* { return static_cast<const copy_stack*>(of)->occupant_; }};
 };
 
 /// One of the contexts on a copy_stack, as its owner holds it: 48 bytes, less than a line of the cache.
@@ -342,6 +331,7 @@ inline void copy_stack::use(const stack& memory) noexcept {
   auto* const top = static_cast<char*>(memory.top());
   base_ = top - arch::root_size;
   limit_ = reinterpret_cast<arch::word>(memory.limit());
+  detail::shared_stacks::made(memory, variables_);
   size_ = memory.size();
   small_ = options_.shrink_ratio == 0 ? detail::small_image : 0;
 #if defined(PIRN_ASAN)
@@ -368,6 +358,9 @@ inline copy_stack::~copy_stack() {
   }
   unlock();
   check_end();
+  if (base_ != nullptr) {
+    detail::shared_stacks::gone(memory_);
+  }
   if (mapping_ != nullptr) {
     munmap(mapping_, guard_size + memory_.size());
   }
@@ -559,6 +552,9 @@ inline copied_context::copied_context(copied_context&& other) noexcept
     on_->occupant_ = this;
     on_->ready_ = on_->ready_ == nullptr ? nullptr : this;
   }
+  if (on_ != nullptr && on_->variables_.any()) [[unlikely]] {
+    on_->variables_.move(&other, this);
+  }
   if (fresh()) {
     entry_ = other.entry_;
   }
@@ -585,6 +581,9 @@ inline void copied_context::end() noexcept {
   }
   if (!done()) {
     on_->contexts_ -= 1;
+  }
+  if (on_->variables_.any()) [[unlikely]] {
+    on_->variables_.end(this);  // those that its entry function has left
   }
   state_ = state::none;
   peer_sanitizer_.forget();
