@@ -35,6 +35,7 @@
 #include "pirn/coro/detail/running_dispatchers.hpp"
 #include "pirn/coro/detail/swap_image.hpp"
 #include "pirn/coro/detail/swap_sanitizer.hpp"
+#include "pirn/coro/expert/swap_policy.hpp"
 #include "pirn/coro/expert/swap_shrink.hpp"
 #include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
@@ -43,8 +44,6 @@
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
-
-class swapped_task;
 
 /// The reason why a swapped task did not block, or a dispatcher did not run.
 enum class swap_error : std::uint8_t {
@@ -55,6 +54,8 @@ enum class swap_error : std::uint8_t {
   too_deep,       ///< run was called from deeper in the stack than the frames of the blocked tasks
   shadow_stack,   ///< the process runs under a hardware shadow stack, which no switch moves
   scope_open,     ///< the swapped task has an open pirn::scope, which its image would hide
+  nested,         ///< a preemptive dispatcher runs on an OS thread's own stack, in no task of another one
+  no_timer,       ///< the system refused the signal or the timer of a preemptive dispatcher
 };
 /// Returns a whole sentence with the remedy. Static storage.
 [[nodiscard]] constexpr const char* to_string(swap_error error) noexcept {
@@ -75,35 +76,14 @@ enum class swap_error : std::uint8_t {
     case swap_error::scope_open:
       return "a swapped task has an open scope, which could not be found while its frames are copied elsewhere: close "
              "the scope before the task blocks";
+    case swap_error::nested:
+      return "a dispatcher that preempts runs on the stack of an OS thread, and in no swapped task of another "
+             "dispatcher";
+    case swap_error::no_timer:
+      return "the signal or the timer for preemption was refused: choose a signal from SIGRTMIN to SIGRTMAX";
   }
   return "unknown";
 }
-
-/// The decisions of the user. `next` returns the task that runs now: a fresh one with a body, a blocked one, or null to
-/// let `run` return. It is called on the stack of the blocking task, and returning that task again costs no copy.
-/// `allocate` returns at least `size` bytes, or null; `free` gets them back with the same size. None of them may block,
-/// or destroy a swapped task that is calling `block`. A policy may also have a `swap_shrink`, named `shrink`.
-template <class P>
-concept swap_policy = requires(P& policy, std::size_t size, void* buffer) {
-  { policy.next() } noexcept -> std::same_as<swapped_task*>;
-  { policy.allocate(size) } noexcept -> std::same_as<void*>;
-  { policy.free(buffer, size) } noexcept;
-};
-
-/// A policy of three functions, chosen at run time.
-struct swap_callbacks {
-  swapped_task* (*next_one)(void* user) = nullptr;                            ///< as `swap_policy` says of `next`
-  void* (*allocate_buffer)(void* user, std::size_t size) = nullptr;           ///< as it says of `allocate`
-  void (*free_buffer)(void* user, void* buffer, std::size_t size) = nullptr;  ///< as it says of `free`
-  void* user = nullptr;                                                       ///< passed to each of the three
-
-  /// Calls `next_one`.
-  swapped_task* next() const noexcept { return next_one(user); }
-  /// Calls `allocate_buffer`.
-  void* allocate(std::size_t size) const noexcept { return allocate_buffer(user, size); }
-  /// Calls `free_buffer`.
-  void free(void* buffer, std::size_t size) const noexcept { free_buffer(user, buffer, size); }
-};
 
 /// Counts of the copies that a dispatcher has made.
 struct swap_statistics {
@@ -161,6 +141,8 @@ class swapped_task {
  private:
   template <swap_policy Policy>
   friend class stack_swap;
+  template <class Policy>
+  friend class preemptive_swap;
   friend class detail::swap_core;
 
   // Values of state_. Otherwise it is the address of the dispatcher, perhaps with `cancelled` added.
@@ -374,6 +356,8 @@ class stack_swap : detail::swap_core {
   [[nodiscard]] const swap_statistics& statistics() const noexcept { return statistics_; }
 
  private:
+  template <class>
+  friend class preemptive_swap;
   static constexpr swap_shrink shrink = detail::shrink_of<Policy>;
   static_assert(shrink.ratio != 1 && shrink.after >= 1 && shrink.after <= 4,
                 "swap_shrink: a ratio of 2 or more (0: never), after 1 to 4 blocks");
@@ -496,6 +480,17 @@ class stack_swap : detail::swap_core {
   /// Blocks, and takes exceptions in flight and bound values along. Exchanges the buffer first if it is too small, or
   /// much too large.
   PIRN_NOINLINE swap_error block_out_of_line() {
+    const swapped_task& self = *current_;
+    const swap_error how = block_if([] { return true; }, [] {});
+    if (how == swap_error::none) {
+      unwind_if_cancelled(self);
+    }
+    return how;
+  }
+  /// Prepares a block, and asks `wanted` whether it takes place; `back` is called when the task runs again, before its
+  /// exceptions in flight are back. Does not unwind.
+  template <class Wanted, class Back>
+  PIRN_ALWAYS_INLINE swap_error block_if(Wanted wanted, Back back) {
     swapped_task& self = *current_;
     if (current_ == &nobody_) {
       if (unwinding_) {
@@ -523,14 +518,16 @@ class stack_swap : detail::swap_core {
         return why;
       }
     }
-    if (detail::maybe_in_flight()) {
+    const bool blocks_now = wanted();
+    if (blocks_now && detail::maybe_in_flight()) {
       const detail::saved_exception_state own;
       swap_out_and_in(self, size);
-    } else {
+      back();
+    } else if (blocks_now) {
       swap_out_and_in(self, size);
+      back();
     }
     detail::put_blocks(blocks);
-    unwind_if_cancelled(self);
     return swap_error::none;
   }
 
