@@ -1,6 +1,7 @@
 // Overrunning a stack without a guard: reported by name, where the memory below lets the program come that far.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -10,6 +11,7 @@
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/expert/copied_coroutine.hpp"
 #include "pirn/coro/generator.hpp"
+#include "pirn/inline.h"
 #include "pirn/pirn.h"
 #include "pirn/stack/expert/copy_stack.hpp"
 #include "pirn/stack/expert/frame_buffer.hpp"
@@ -235,6 +237,57 @@ TEST(stack_end, who_yields_on_another_stack_has_not_run_off) {
     sum += each;
   }
   EXPECT_EQ(sum, 9);
+}
+
+// As above, with stacks of the C API below: on memory of the caller's, of mmap, and with a bare context.
+TEST(stack_end, who_yields_in_a_coroutine_of_c_has_not_run_off) {
+  struct halves {
+    alignas(16) char low[262144];
+    alignas(16) char high[65536];
+  };
+  static halves memory;
+  static pirn::generator_yield<int>* up;
+  const auto yields = [](pirn_coroutine* self, void* in) -> void* {
+    (*up)(1);
+    pirn_yield(self, in, &in);
+    (*up)(2);
+    return in;
+  };
+  int sum = 0;
+  pirn::generator<int> on_memory(pirn::stack(memory.high, memory.high + sizeof memory.high), [&](auto& yield) {
+    up = &yield;
+    pirn_stack* where = nullptr;
+    pirn_coroutine* inner = nullptr;
+    EXPECT_EQ(pirn_stack_create_in(&where, memory.low, sizeof memory.low), 0);
+    EXPECT_EQ(pirn_create(&inner, where, yields, nullptr), 0);
+    pirn_resume(inner, nullptr, nullptr);
+    yield(3);
+    pirn_resume(inner, nullptr, nullptr);
+    pirn_destroy(inner);
+  });
+  for (const int each : on_memory) {
+    sum += each;
+  }
+  EXPECT_EQ(sum, 6);
+
+  static pirn_context outside;
+  static pirn_context inside;
+  pirn::generator<int> with_a_context(pirn::stack(memory.high, memory.high + sizeof memory.high), [&](auto& yield) {
+    up = &yield;
+    std::uintptr_t first = 0;
+    std::uintptr_t second = 0;
+    pirn_context_prepare(&inside, memory.low + sizeof memory.low, [](std::uintptr_t, std::uintptr_t) {
+      (*up)(4);
+      (*up)(5);
+      pirn_switch_last(&outside, 0, 0);
+    });
+    pirn_switch(&outside, &inside, &first, &second);
+    yield(6);
+  });
+  for (const int each : with_a_context) {
+    sum += each;
+  }
+  EXPECT_EQ(sum, 21);
 }
 
 TEST(stack_end_death, memory_of_the_callers) {

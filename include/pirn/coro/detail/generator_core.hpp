@@ -208,11 +208,12 @@ struct generator_message {
 }
 
 /// It yields from below the end of its stack, as far as the position shows: it may also yield in a body that it runs,
-/// on another stack.
+/// on another stack. Stacks of the C API and of other libraries are known to no table.
 PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline void generator_below(const generator_control& control, word sp) noexcept {
   const stack running = &this_stack::bounds_if_linked != nullptr ? this_stack::bounds_if_linked() : stack();
   const bool elsewhere = running.size() != 0 && !running.contains(control.limit);
-  if (!elsewhere && !frame_bodies::may_hold(sp, reinterpret_cast<word>(control.limit))) {
+  if (!elsewhere && !frame_bodies::may_hold(sp, reinterpret_cast<word>(control.limit)) &&
+      !runs_on_another_stack(control.limit, control.size)) {
     generator_ran_off(control, sp);
   }
 }
