@@ -10,6 +10,7 @@
 
 #include "pirn/context/expert/unwind.hpp"
 #include "pirn/fiber/detail/coroutine_runner.hpp"
+#include "pirn/stack/expert/small_stacks.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -177,6 +178,14 @@ const coroutine_agent* awaited_task(const fiber_control& f, const worker& w) noe
   return chain->waiting() && &chain->home() == &w ? chain : nullptr;
 }
 
+/// Returns the bytes of a small stack that its fiber may use: those above the canary, or above the band if that is
+/// whole.
+std::size_t usable_bytes(const stack& small) noexcept {
+  return small_stacks::band_is_whole(small)
+             ? static_cast<std::size_t>(static_cast<char*>(small.top()) - small_stacks::end_of_band(small))
+             : small.size();
+}
+
 void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_cpu) noexcept {
   const coroutine_agent* const chain = on_cpu ? nullptr : awaited_task(f, w);
   out.text("  fiber ").number(f.number()).text(" \"").text(f.name()).text("\": ");
@@ -201,6 +210,9 @@ void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_
   }
   if (platform::exploring) {
     out.text("\n");  // the length of a stack depends on what ran before
+  } else if (small_stacks::has(f.memory)) {
+    // The pages are shared with other stacks, so they do not tell how much of this one was touched.
+    out.text(", stack ").number(usable_bytes(f.memory)).text(" bytes, without a guard\n");
   } else if (f.memory) {
     out.text(", stack ").number(f.newest_stack().size()).text(" bytes, ");
     out.number(high_water(f.newest_stack())).text(" touched\n");

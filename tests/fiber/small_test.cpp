@@ -2,10 +2,12 @@
 #include "pirn/fiber/expert/small.hpp"
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string>
 
 #include "fiber/support.hpp"
 #include "pirn/fiber/expert/wait_queue.hpp"
@@ -255,6 +257,30 @@ TEST(SmallFiber, TrimmingLeavesTheirStacks) {
       each.join();
     }
     EXPECT_EQ(ended, 8);
+  });
+}
+
+TEST(SmallFiber, ADumpTellsTheSizeThatItMayUse) {
+  rig r(1);
+  r.rt.run([&] {
+    pirn::wait_queue gate;
+    pirn::fiber waits = pirn::spawn_small(
+        [&] {
+          gate.lock();
+          (void)gate.wait({.what = "the gate"});
+        },
+        {.name = "small one", .stack_size = 8192});
+    this_fiber::yield();
+    std::FILE* const into = std::tmpfile();
+    r.rt.dump(fileno(into));
+    std::string said(1 << 16, 0);
+    std::rewind(into);
+    said.resize(std::fread(said.data(), 1, said.size(), into));
+    (void)std::fclose(into);
+    EXPECT_NE(said.find("the gate"), std::string::npos) << said;
+    EXPECT_NE(said.find(", stack 8192 bytes, without a guard\n"), std::string::npos) << said;
+    gate.notify_all();
+    waits.join();
   });
 }
 
