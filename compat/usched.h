@@ -82,10 +82,10 @@ int ustack_local_set(ustack_local variable, void* value);
 /* Begins to preempt the threads of the calling OS thread, after each `us` microseconds of its CPU time; 0 ends that,
    and must before the OS thread ends. The handler of `sig`, which is replaced, asks the dispatcher's s_preempt about
    the running thread, and blocks it as ustack_block does, if the innermost function that was interrupted is marked.
-   Elsewhere, in malloc or in s_next for instance, another thread must not run: there the question waits for
-   usched_preemption_point, or for the next signal. A thread that is preempted has the kernel's signal frame in its
-   buffer, up to 4 KiB. Returns 0, or a negative error: -ENOTSUP under sanitizers and on other processors than x86 and
-   AArch64, or what sigaction and timer_create refuse. */
+   Elsewhere, in malloc or in s_next for instance, another thread must not run: there, on another stack and in a fiber
+   the question waits for usched_preemption_point, or for the next signal. A thread that is preempted has the kernel's
+   signal frame in its buffer, up to 4 KiB. Returns 0, or a negative error: -ENOTSUP under sanitizers and on other
+   processors than x86 and AArch64, or what sigaction and timer_create refuse. */
 #define usched_preempt(sig, us) usched_preempt_in((sig), (us), __start_usched_preemptible, __stop_usched_preemptible)
 int usched_preempt_in(int sig, long us, const char* begin, const char* end);
 /* Asks s_preempt, and blocks the running thread if it says so, if a signal came where the thread could not be

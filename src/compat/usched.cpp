@@ -475,5 +475,12 @@ ustack* ustack_self() { return &running("ustack_self was called outside of a thr
 
 ustack* pirn_usched::thread_at(const void* sp) noexcept {
   const turn now = current();
-  return now.end != nullptr && sp < now.end ? now.thread() : nullptr;
+  swap_place place;
+  place.choose_end(const_cast<char*>(now.end));
+  return now.end != nullptr && place.may_hold(static_cast<const char*>(sp), stack_of_thread) ? now.thread() : nullptr;
+}
+
+bool pirn_usched::in_fiber() noexcept {
+  return &pirn::detail::usched_of_fiber != nullptr &&
+         pirn::detail::usched_of_fiber(pirn::detail::slot_access::read) != nullptr;
 }

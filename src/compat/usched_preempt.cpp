@@ -67,8 +67,9 @@ void on_signal(int /*signal*/, siginfo_t* /*info*/, void* context) {
     return;
   }
   const int kept = errno;
-  if (ustack* const running = pirn_usched::thread_at(at.sp)) {
-    here.due = 0;
+  ustack* const running = pirn_usched::in_fiber() ? nullptr : pirn_usched::thread_at(at.sp);
+  here.due = running == nullptr ? 1 : 0;
+  if (running != nullptr) {
     block_if_asked(*running);
   }
   errno = kept;

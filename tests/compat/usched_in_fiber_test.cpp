@@ -1,6 +1,7 @@
 // Dispatchers of usched.h in fibers, which suspend in the middle of them.
 #include "usched.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <deque>
 #include <thread>
@@ -106,6 +107,41 @@ TEST(usched_in_fiber, a_dispatcher_of_the_thread_is_not_the_fibers) {
   ustack_init(&only.stack, &w.dispatcher, &outside::run, &only, nullptr, 0);
   w.ready.push_back(&only.stack);
   usched_run(&w.dispatcher);
+}
+
+USCHED_PREEMPTIBLE void compute_until(const volatile int& tick, int value) {
+  for (int i = 0; i < 100'000'000 && tick < value; ++i) {
+  }
+}
+
+// At any instruction a fiber may hold an address of its OS thread's, and the policy may move it to another one.
+TEST(usched_in_fiber, a_thread_is_preempted_at_points_only) {
+  static volatile int asked;
+  asked = 0;
+  rig r(1);
+  r.rt.run([] {
+    if (usched_preempt(SIGRTMIN + 1, 1000) != 0) {
+      return;  // under sanitizers
+    }
+    world here(false);
+    here.dispatcher.s_preempt = [](usched*, ustack*) {
+      asked = asked + 1;
+      return 0;
+    };
+    unit only;
+    ustack_init(
+        &only.stack, &here.dispatcher,
+        [](void*) {
+          compute_until(asked, 1);
+          EXPECT_EQ(asked, 0);
+          usched_preemption_point();
+          EXPECT_EQ(asked, 1);
+        },
+        nullptr, nullptr, 0);
+    here.ready.push_back(&only.stack);
+    usched_run(&here.dispatcher);
+    usched_preempt(SIGRTMIN + 1, 0);
+  });
 }
 
 TEST(usched_in_fiber_death, a_fiber_is_no_thread_of_another_ones_dispatcher) {

@@ -1,8 +1,10 @@
 /* Threads that never block are preempted by a timer's signal: where the program allows it, with nothing lost. */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "check.h"
 #include "usched.h"
@@ -80,7 +82,7 @@ USCHED_PREEMPTIBLE static unsigned long compute(unsigned long seed, unsigned lon
   return a ^ b ^ c ^ d ^ e ^ f ^ (unsigned long)(x * 1000 + y * 100 + z * 10);
 }
 
-static unsigned long turns_of_compute = 40000000;
+static unsigned long turns_of_compute = 15000000;
 
 static void run_compute(void* arg) {
   struct thread* const self = (struct thread*)arg;
@@ -108,10 +110,39 @@ static void run_malloc(void* arg) {
   self->ended = 1;
 }
 
+/* Computes on another stack, where it must not be preempted: the frames of the thread would not be all in its image. */
+static ucontext_t outside;
+static ucontext_t inside;
+static char other_stack[1 << 16];
+static unsigned long of_other_stack;
+static void compute_there(void) { of_other_stack = compute(7, turns_of_compute); }
+static void run_on_other_stack(void* arg) {
+  struct thread* const self = (struct thread*)arg;
+  if (self->seed == 0) {
+    const int before = self->of->asked;
+    CHECK(getcontext(&inside) == 0);
+    inside.uc_stack.ss_sp = other_stack;
+    inside.uc_stack.ss_size = sizeof other_stack;
+    inside.uc_link = &outside;
+    makecontext(&inside, compute_there, 0);
+    CHECK(swapcontext(&outside, &inside) == 0);
+    CHECK(self->of->asked == before);
+    usched_preemption_point(); /* here it may be */
+    CHECK(self->of->asked > before);
+  }
+  self->ended = 1;
+}
+
+/* Threads that are preempted are left behind: by usched_run, and by their own program. */
+static struct ustack* next_or_end(struct usched* dispatcher) {
+  struct world* const w = (struct world*)dispatcher;
+  return w->preempted >= threads ? NULL : next_ready(dispatcher);
+}
+
 static struct world w;
 static struct thread all[threads];
 
-static void run(void (*body)(void*), int (*asks)(struct usched*, struct ustack*)) {
+static void start_all(void (*body)(void*), int (*asks)(struct usched*, struct ustack*)) {
   int i;
   memset(&w, 0, sizeof w);
   w.dispatcher.s_next = next_ready;
@@ -125,9 +156,83 @@ static void run(void (*body)(void*), int (*asks)(struct usched*, struct ustack*)
     ustack_init(&all[i].stack, &w.dispatcher, body, &all[i], NULL, 0);
     push(&w, &all[i].stack);
   }
+}
+static void run(void (*body)(void*), int (*asks)(struct usched*, struct ustack*)) {
+  int i;
+  start_all(body, asks);
   usched_run(&w.dispatcher);
   for (i = 0; i < threads; ++i) {
     CHECK(all[i].ended);
+    free(all[i].stack.u_stack);
+  }
+}
+
+/* usched_run returns while all are preempted. The first two are forgotten, and the others run on later. */
+static void leave_preempted(void) {
+  int i;
+  int left = 0;
+  start_all(run_compute, preempt);
+  w.dispatcher.s_next = next_or_end;
+  usched_run(&w.dispatcher);
+  for (i = 0; i < threads; ++i) {
+    left += !all[i].ended;
+  }
+  CHECK(left == threads);
+  w.dispatcher.s_next = next_ready;
+  w.first = w.last;
+  for (i = 0; i < threads; ++i) {
+    if (i < 2) {
+      free(all[i].stack.u_stack);
+      all[i].stack.u_stack = NULL;
+    } else {
+      push(&w, &all[i].stack);
+    }
+  }
+  usched_run(&w.dispatcher);
+  for (i = 0; i < threads; ++i) {
+    CHECK(all[i].ended == (i >= 2));
+    CHECK(i < 2 || all[i].result == compute((unsigned long)i, turns_of_compute));
+    free(all[i].stack.u_stack);
+  }
+}
+
+/* A thread that was preempted ends by ustack_abort, in the marked function's caller. */
+static void compute_and_abort(void* arg) {
+  struct thread* const self = (struct thread*)arg;
+  self->result = compute(self->seed, turns_of_compute);
+  self->ended = 1;
+  ustack_abort();
+}
+
+/* A thread that was preempted ends its OS thread; the others are still preempted, and run on in a cleanup. */
+static void run_rest(void* dispatcher) {
+  usched_run((struct usched*)dispatcher);
+  CHECK(usched_preempt(SIGRTMIN + 1, 0) == 0);
+}
+static void compute_and_exit(void* arg) {
+  struct thread* const self = (struct thread*)arg;
+  self->result = compute(self->seed, turns_of_compute);
+  self->ended = 1;
+  if (self->seed == 0) {
+    pthread_exit(NULL);
+  }
+}
+static void* native_that_is_ended(void* unused) {
+  CHECK(usched_preempt(SIGRTMIN + 1, period_us) == 0);
+  start_all(compute_and_exit, preempt);
+  pthread_cleanup_push(run_rest, &w.dispatcher);
+  usched_run(&w.dispatcher);
+  CHECK(0);
+  pthread_cleanup_pop(0);
+  return unused;
+}
+static void end_native(void) {
+  pthread_t native;
+  int i;
+  CHECK(pthread_create(&native, NULL, native_that_is_ended, NULL) == 0 && pthread_join(native, NULL) == 0);
+  CHECK(w.preempted >= 10);
+  for (i = 0; i < threads; ++i) {
+    CHECK(all[i].ended && all[i].result == compute((unsigned long)i, turns_of_compute));
     free(all[i].stack.u_stack);
   }
 }
@@ -147,11 +252,17 @@ int main(void) {
   }
   run(run_malloc, preempt);
   CHECK(w.preempted >= 10);
+  run(run_on_other_stack, preempt);
+  CHECK(of_other_stack == compute(7, turns_of_compute));
+  leave_preempted();
+  run(compute_and_abort, preempt);
+  CHECK(w.preempted >= 10);
   run(run_compute, NULL);
   CHECK(w.asked == 0);
   CHECK(usched_preempt(SIGRTMIN + 1, 0) == 0);
   run(run_compute, preempt);
   CHECK(w.asked == 0);
+  end_native();
   CHECK(usched_preempt(SIGRTMIN + 1, -1) == -EINVAL && usched_preempt(SIGKILL, 100) == -EINVAL);
   return 0;
 }
