@@ -274,7 +274,7 @@ TEST(SmallFiber, ADumpTellsTheSizeThatItMayUse) {
     std::FILE* const into = std::tmpfile();
     r.rt.dump(fileno(into));
     std::string said(1 << 16, 0);
-    std::rewind(into);
+    EXPECT_EQ(std::fseek(into, 0, SEEK_SET), 0);
     said.resize(std::fread(said.data(), 1, said.size(), into));
     (void)std::fclose(into);
     EXPECT_NE(said.find("the gate"), std::string::npos) << said;
