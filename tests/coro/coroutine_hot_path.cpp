@@ -31,6 +31,13 @@ word resume_all(pirn::coroutine<word()>& one, word times) {
   return sum;
 }
 
+void resume_both(pirn::coroutine<void()>& first, pirn::coroutine<void()>& second, word times) {
+  for (word i = 0; i < times; ++i) {
+    first.resume();
+    second.resume();
+  }
+}
+
 void create_run_destroy(const pirn::stack& memory, word& ran, word times) {
   for (word i = 0; i < times; ++i) {
     pirn::coroutine<void()>(memory, [&ran](pirn::coroutine<void()>::yield&) { ++ran; }).resume();

@@ -16,6 +16,7 @@ from disassembly import forbidden, functions, loop_of, report, run  # noqa: E402
 # flight? ended? by return? and the loop's own; of a job's resume: a job? running? in flight? ended? and the loop's own.
 LOOPS = {
     r"^resume_all$": (34, 4),
+    r"^resume_both$": (60, 7),  # as two of the first: no word of one switch is kept over the other
     r"count_up": (30, 4),
     r"^create_run_destroy$": (47, 8),  # one test reads the word at the stack's end, two check for bodies in frames
     r"^start_jobs$": (42, 5),

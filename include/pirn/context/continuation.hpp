@@ -134,6 +134,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     word words[value_words];
     typename value_list<Sent...>::packed_args packed;
     packed.pack(words, values...);
+    forget(words, value_list<Sent...>::words_sent);
     arch::peer to = take();
     sanitizer_peer sanitizer = sanitizer_;
     switch_to(to, sanitizer, words);
@@ -148,6 +149,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
       word words[value_words];
       typename value_list<Sent...>::packed_args packed;
       packed.pack(words, values...);
+      forget(words, value_list<Sent...>::words_sent);
       arch::peer to = take();
       sanitizer_peer sanitizer = sanitizer_;
       switch_to(to, sanitizer, words);

@@ -128,6 +128,7 @@ class coroutine<Out(In...)> {
     } else {
       to_.pc = nullptr;
       to_.sp = runs;
+      detail::forget(words, detail::value_list<In...>::words_sent);
       detail::transfer(to, words, sanitizer_);
     }
     if (arch::is_tagged(to)) [[unlikely]] {
@@ -252,12 +253,18 @@ class coroutine<Out(In...)> {
 
   PIRN_ALWAYS_INLINE void begin(arch::peer& to, arch::word (&words)[arch::value_words]) {
     const auto* const how = static_cast<const ways*>(to.fp);
+#if defined(__clang__)
+    constexpr std::size_t sent = detail::value_list<In...>::words_sent;  // the others may be those of the last switch
+#else
+    constexpr std::size_t sent = arch::value_words;  // gcc would not find the others in their registers
+#endif
     if (detail::maybe_in_flight()) [[unlikely]] {
-      detail::with_copies(to, words, sanitizer_,
-                          [how](auto&... copies) __attribute__((always_inline)) { begin_in_flight(*how, copies...); });
+      detail::with_copies<sent>(to, words, sanitizer_, [how](auto&... copies) __attribute__((always_inline)) {
+        begin_in_flight(*how, copies...);
+      });
     } else {
-      detail::with_copies(to, words, sanitizer_,
-                          [how](auto&... copies) __attribute__((always_inline)) { how->begin(copies...); });
+      detail::with_copies<sent>(to, words, sanitizer_,
+                                [how](auto&... copies) __attribute__((always_inline)) { how->begin(copies...); });
     }
   }
   PIRN_COLD static void begin_in_flight(const ways& how, arch::peer& to, arch::word (&words)[arch::value_words],

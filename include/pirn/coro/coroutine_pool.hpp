@@ -167,6 +167,7 @@ class coroutine_pool::job {
     one->at.sp = member::runs;
     arch::word words[arch::value_words];
     detail::leave_indeterminate(words, 0);
+    detail::forget(words);
     detail::transfer(to, words, one->sanitizer);
     pool_->switched(one, to, words, [this] { on_ = nullptr; });
   }

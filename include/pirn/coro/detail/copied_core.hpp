@@ -69,16 +69,6 @@ PIRN_ALWAYS_INLINE bool suspend_keeping_exceptions(copy_stack& on, word (&words)
   return interrupted;
 }
 
-/// Makes the words indeterminate. In a loop clang would otherwise keep the words of the last switch for the next one:
-/// in the frame, and so in the image.
-PIRN_ALWAYS_INLINE void forget([[maybe_unused]] word (&words)[value_words]) noexcept {
-#if defined(__clang__) && __has_builtin(__builtin_nondeterministic_value)
-  for (word& each : words) {
-    each = __builtin_nondeterministic_value(each);
-  }
-#endif
-}
-
 /// Throws unless the caller's `position` is on the stack, and not on another stack inside a frame there. The position
 /// of the root frame where a walk ends shows the difference; a walk that ends elsewhere, for lack of tables, shows
 /// nothing.

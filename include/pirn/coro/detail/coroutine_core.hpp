@@ -174,6 +174,7 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
     word words[value_words];
     typename value_list<Out...>::packed_args packed;
     packed.pack(words, value...);
+    forget(words, value_list<Out...>::words_sent);
     arch::peer resumer = resumer_.get();
     detail::transfer_back(resumer, words, sanitizer_, limit_, limit_ + size_);
     resumer_ = stored_peer(resumer);

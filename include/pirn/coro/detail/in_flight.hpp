@@ -70,12 +70,15 @@ class saved_exception_state {
   exception_globals kept_;
 };
 
-/// Calls `step` with copies, so that the originals may stay in registers.
-template <class Step>
+/// Calls `step` with copies, so that the originals may stay in registers. It reads the first `sent` words only.
+template <std::size_t sent = arch::value_words, class Step>
 PIRN_ALWAYS_INLINE void with_copies(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer,
                                     Step&& step) {
   arch::peer to_copy = to;
-  arch::word word_copies[arch::value_words] = {words[0], words[1], words[2], words[3]};
+  arch::word word_copies[arch::value_words];
+  for (std::size_t i = 0; i < sent; ++i) {
+    word_copies[i] = words[i];
+  }
   sanitizer_peer sanitizer_copy = sanitizer;
   step(to_copy, word_copies, sanitizer_copy);
   to = to_copy;

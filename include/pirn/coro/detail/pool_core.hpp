@@ -49,6 +49,7 @@ class pool_yield : public coroutine_locals {
     }
     word words[value_words];
     leave_indeterminate(words, 0);
+    forget(words);
     arch::peer resumer = resumer_.get();
     detail::transfer_back(resumer, words, sanitizer_, limit_, limit_ + size_);
     resumer_ = stored_peer(resumer);
