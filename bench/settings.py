@@ -125,9 +125,11 @@ def trim(scale: str) -> list[Setting]:
 
 def chan(scale: str) -> list[Setting]:
     """Returns settings of the shape, from senders to receivers, of the room of a channel and the number of workers.
-    Channels without room are had by few."""
+    Channels without room are had by few; with one worker plain fibers are all."""
+    needless = {1: ("pirn-plain",), 2: ()}
     few = ("pirn", "pirn-migratable", "pirn-switch-over", "pirn-call", "go")
-    usual = [Setting({"SHAPE": shape, "ROOM": room, "WORKERS": workers}, cores=workers, without=without)
+    usual = [Setting({"SHAPE": shape, "ROOM": room, "WORKERS": workers}, cores=workers,
+                     without=(*needless[workers], *without))
              for workers in (1, 2)
              for shape, room, without in (("ping-pong", 1, ()), ("fan-in", 64, ("pirn-call",)), ("fan-out", 64, ("pirn-call",)))]
     return usual + [Setting({"SHAPE": shape, "ROOM": room, "WORKERS": workers}, cores=workers,
@@ -137,8 +139,8 @@ def chan(scale: str) -> list[Setting]:
 
 def workers(scale: str) -> list[Setting]:
     """Returns settings of the number of workers that share the units. Libraries with one worker are omitted at two, and
-    slow ones with --quick."""
-    left_out = {1: ("pth",) if scale == "quick" else (), 2: ("st", "pth", "pirn-local")}
+    slow ones with --quick; with one worker plain fibers are all."""
+    left_out = {1: ("pirn-plain", "pth") if scale == "quick" else ("pirn-plain",), 2: ("st", "pth", "pirn-local")}
     return [Setting({"WORKERS": count}, cores=count, without=left_out[count]) for count in (1, 2)]
 
 

@@ -72,4 +72,21 @@ struct units_that_are {
 };
 using units = units_that_are<mobility::pinned>;
 
+/// As `units`, but each is where a plain spawn puts it: on the worker of its spawner, whatever their number.
+struct plain_units : units {
+  static constexpr const char* name = "pirn-plain";
+  static constexpr const char* note = "fibers of a plain spawn, which stay on the worker of their spawner";
+
+  template <typename Body>
+  static void together(std::uint64_t count, Body body) {
+    std::vector<pirn::fiber> all;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      all.push_back(pirn::spawn([&body, i] { body(i); }));
+    }
+    for (pirn::fiber& each : all) {
+      each.join();
+    }
+  }
+};
+
 }  // namespace bench
