@@ -493,12 +493,26 @@ void throw_without_an_heir() {
   k = std::move(k).resume();
 }
 
+void finish_into_a_fresh_one() {
+  stacks memory;
+  continuation<> fresh(memory, [](continuation<> back) { return std::move(back).finish(); });
+  continuation<> kept;
+  continuation<> k(memory, [&](continuation<> back) {
+    kept = std::move(back);
+    return std::move(fresh).finish();
+  });
+  k = std::move(k).resume();
+}
+
 // The stack of a thread has no frame below in which an unwind could end.
 TEST(continuation_end_death, an_exception_that_drops_a_threads_continuation_ends_the_program) {
   EXPECT_DEATH(lose_the_way_back(), "dropped by an exception.*that of a thread");
 }
 TEST(continuation_end_death, an_exception_without_an_heir_ends_the_program) {
   EXPECT_DEATH(throw_without_an_heir(), "there is no continuation to throw it to");
+}
+TEST(continuation_end_death, a_last_switch_to_one_that_has_not_begun_ends_the_program) {
+  EXPECT_DEATH(finish_into_a_fresh_one(), "to a continuation that has not begun");
 }
 
 }  // namespace

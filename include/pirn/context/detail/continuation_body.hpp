@@ -22,6 +22,7 @@
 #include "pirn/context/detail/value_words.hpp"
 #include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/context/expert/sanitizer.hpp"
+#include "pirn/detail/contract.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -199,6 +200,11 @@ struct dropping {
       "pirn: continuation::finish: the continuation to switch to is empty: it was already resumed or moved from, or "
       "the body that it stood for has ended");
 }
+[[noreturn]] PIRN_COLD inline void finished_into_a_fresh_one() noexcept {
+  fail_contract(
+      "continuation: the last switch of a body went to a continuation that has not begun, and has no resume to return "
+      "from: resume that one, and finish into one that is suspended");
+}
 [[noreturn]] PIRN_COLD inline void end_without_heir(const std::exception_ptr& thrown) noexcept {
   std::fputs(
       "pirn: an exception left the body of a continuation, and there is no continuation to throw it to. It is thrown "
@@ -317,6 +323,9 @@ struct continuation_runner {
             },
             thrown);
       } else {
+        if (to.pc == nullptr) {
+          finished_into_a_fresh_one();
+        }
         unwinds_here(slot_access::read).innermost_dropping->back = arch::untagged(to);
         unwinds_here(slot_access::read).innermost_dropping->back_sanitizer = sanitizer;
       }
