@@ -10,8 +10,8 @@
 The conformance program is built with gcc and clang at several levels and options. The unit tests of context, stack and
 coro are found by their names. So are the programs of compat/aco.h, which are C, on the instruction sets with that
 header. The C API's program is C too. i386 runs without an emulator where the kernel allows. Some tests of fiber and
-sync are built with gcc at -O2; not for i386, where fibers do not run. So are explorations, of which each may take some
-seconds: the emulator is too slow for all executions. Missing tools are named, and their part is skipped.
+sync are built with gcc at -O2; not for i386, where fibers do not run. So are explorations, of which each may take
+--seconds: the emulator is too slow for all executions. Missing tools are named, and their part is skipped.
 """
 
 import argparse
@@ -170,6 +170,13 @@ def call(command, *, timeout=600, keep=()):
         raise Failure(f"{' '.join(map(str, command))}\nended with {done.returncode}\n{text}")
 
 
+def timed(task, *arguments, **more):
+    """Returns the seconds that a task takes."""
+    begun = time.monotonic()
+    task(*arguments, **more)
+    return time.monotonic() - begun
+
+
 class Workshop:
     """The folder in which one target and one compiler build, and the shared parts of all unit tests."""
 
@@ -301,16 +308,18 @@ def compat_programs(name):
 
 
 def main():
-    os.environ["PIRN_TEST_IS_CROSS"] = "1"  # its programs cannot start themselves: only this script can
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", choices=list(TARGETS), default=[])
     parser.add_argument("--compiler", action="append", choices=["gcc", "clang"], default=[])
     parser.add_argument("--part", action="append", choices=PARTS, default=[])
     parser.add_argument("--only", metavar="REGEX", default="")
     parser.add_argument("--level", action="append", default=[], help="of the unit tests; -O0 and -O2 without")
+    parser.add_argument("--seconds", type=int, default=2, help="of each exploration; 2 without")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     options = parser.parse_args()
+    os.environ["PIRN_TEST_IS_CROSS"] = "1"  # its programs cannot start themselves: only this script can
+    os.environ["PIRN_SIM_SECONDS"] = str(options.seconds)
     parts = options.part or PARTS
     levels = options.level or ["-O0", "-O2"]
     started, outcomes, absent = time.monotonic(), {"ok": 0, "FAILED": 0}, set()
@@ -321,7 +330,7 @@ def main():
         def finish(running):
             for title, future in running:
                 try:
-                    future.result()
+                    print(f"ok {title}: {future.result():.0f} s", flush=True)
                     outcomes["ok"] += 1
                 except Failure as failure:
                     outcomes["FAILED"] += 1
@@ -343,7 +352,7 @@ def main():
                     if options.list:
                         print(title)
                     else:
-                        running.append((title, pool.submit(task, *arguments, **more)))
+                        running.append((title, pool.submit(timed, task, *arguments, **more)))
 
                 for build, flags in builds_of(name).items() if "conformance" in parts else ():
                     run(f"conformance {build}", shop.conformance, build, flags)

@@ -95,13 +95,13 @@ inline void soak(const std::function<void()>& program, pirn::sim::options option
   }
 }
 
-/// Explores the whole program with `options`; with PIRN_SIM_SOAK also as `soak` does, for that number of seconds. In an
-/// emulator (PIRN_TEST_IS_CROSS) only what takes some seconds.
+/// Explores the whole program with `options`; with PIRN_SIM_SOAK also as `soak` does, for that number of seconds. With
+/// PIRN_SIM_SECONDS, in an emulator, only what takes that number of seconds.
 inline void expect_passes(const std::function<void()>& program, pirn::sim::options options = {}) {
-  const bool emulated = std::getenv("PIRN_TEST_IS_CROSS") != nullptr;
-  options.budget = emulated ? std::chrono::seconds(5) : std::chrono::minutes(2);
+  const char* const most = std::getenv("PIRN_SIM_SECONDS");
+  options.budget = most != nullptr ? std::chrono::seconds(std::atol(most)) : std::chrono::minutes(2);
   const pirn::sim::result found = explore_and_print(program, options);
-  EXPECT_TRUE(options.strategy != pirn::sim::strategy::exhaustive || found.complete || !found || emulated)
+  EXPECT_TRUE(options.strategy != pirn::sim::strategy::exhaustive || found.complete || !found || most != nullptr)
       << "out of time: " << found.text();
   if (const char* const seconds = std::getenv("PIRN_SIM_SOAK"); seconds != nullptr && found) {
     soak(program, options, std::chrono::seconds(std::atol(seconds)));
