@@ -82,7 +82,7 @@ void run(const char* impl, auto in_body) {
   const std::uint64_t workers = bench::input("WORKERS");
   const std::uint64_t busy = bench::input("BUSY");
   const std::uint64_t fibers = bench::input("MILLION") / workers * workers;
-  bench::need_memory(fibers * (10000 + depth));
+  bench::need_memory(fibers * (10000 + 2 * depth));
   const std::unique_ptr<share[]> shares(new share[workers]);
   pirn::runtime runtime({.workers = static_cast<unsigned>(workers), .stack_size = bench::input("STACK")});
   const auto sum = [&](auto of) {

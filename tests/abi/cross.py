@@ -47,7 +47,7 @@ NEEDS_GUARDS = re.compile(r"guarded_pool|overflow|stack_stack")
 # of processes are left out.
 FIBER_TESTS = {
     "fiber": ["body_blocks", "coroutine_in_fiber", "dump", "exceptions", "fiber", "fork_join", "join", "migration", "scope", "stealing",
-              "stop", "this_fiber", "timer", "trim", "unwind_in_fiber", "wait_queue",
+              "stop", "this_fiber", "timer", "trim", "trim_callers", "unwind_in_fiber", "wait_queue",
               "yield_in_first_half"],
     "sync": ["channel", "condition_variable", "event", "future", "mutex", "select", "semaphore", "task"],
 }

@@ -1,38 +1,20 @@
 // Suspended fibers give back the memory of their stacks that they no longer use, and nothing else.
 #include <array>
-#include <cstring>
 #include <utility>
 
-#include "fiber/support.hpp"
+#include "fiber/trim_support.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/generator.hpp"
-#include "pirn/stack/this_stack.hpp"
 
 namespace {
 
 using namespace pirn_test;
 namespace this_fiber = pirn::this_fiber;
 
-constexpr std::size_t depth = 48 << 10;
-constexpr std::size_t stack_size = 128 << 10;
-// A sanitizer's frames are larger, but a fiber still gives back about `depth`.
-constexpr std::size_t shallow = 24 << 10;
-
-PIRN_NOINLINE void go_deep() {
-  char bytes[depth];
-  std::memset(bytes, 1, sizeof bytes);
-  asm volatile("" : : "r"(bytes) : "memory");
-}
+constexpr std::size_t depth = trim_depth;
+constexpr std::size_t stack_size = trim_stack_size;
 
 pirn::stack stack_of_this_fiber() { return pirn::detail::running_fiber(pirn::detail::current_worker())->memory; }
-
-std::uint64_t trimmed(const rig& r) {
-  std::uint64_t all = 0;
-  for (std::size_t i = 0; i < r.rt.statistics().workers; ++i) {
-    all += r.rt.statistics(i).trimmed;
-  }
-  return all;
-}
 
 /// As `trimmed`, but waits until the number no longer grows.
 std::uint64_t trimmed_at_last(const rig& r) {

@@ -27,7 +27,7 @@ namespace detail {
       "guarded_pool has mapped: use get(yield) there");
 }
 
-/// The base of yield objects: it knows the owner of the coroutine's variables.
+/// The base of yield objects: it knows the owner of the coroutine's variables, which lies at the top of the stack.
 class coroutine_locals {
  public:
   coroutine_locals(const coroutine_locals&) = delete;
@@ -36,6 +36,8 @@ class coroutine_locals {
  protected:
   PIRN_ALWAYS_INLINE explicit coroutine_locals(locals_owner& of) noexcept : of_(&of) {}
   PIRN_ALWAYS_INLINE ~coroutine_locals() = default;
+  /// `sp` is in the yield object, whose address escapes: so it is there at each call that the compiler cannot see into.
+  void show_caller(const void* sp) noexcept { of_->show_caller(sp); }
 
  private:
   template <class T>

@@ -20,7 +20,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -33,6 +32,7 @@
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/context/expert/sanitizer.hpp"
+#include "pirn/coro/detail/word_pair.hpp"
 #include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/expert/frame_buffer.hpp"
@@ -53,37 +53,6 @@ namespace detail {
 using arch::peer;
 using arch::undef_word;
 using arch::word;
-
-/// Converts a trivially copyable value of at most two words to words, and back.
-template <class T>
-struct word_pair {
-  static constexpr bool is_word = (std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= sizeof(word);
-
-  PIRN_ALWAYS_INLINE static void pack(const T& value, word& first, word& second) noexcept {
-    if constexpr (is_word) {
-      first = static_cast<word>(value);  // NOLINT(bugprone-signed-char-misuse): cast back to the same type
-      second = undef_word();
-    } else {
-      word words[2];
-      std::memcpy(words, std::addressof(value), sizeof(T));
-      first = words[0];
-      second = sizeof(T) > sizeof(word) ? words[1] : undef_word();
-    }
-  }
-  PIRN_ALWAYS_INLINE static T unpack(word first, word second) noexcept {
-    if constexpr (is_word) {
-      return static_cast<T>(first);
-    } else {
-      const word words[2] = {first, second};
-      union bytes {
-        PIRN_ALWAYS_INLINE bytes() noexcept {}  // the type need not have a default constructor
-        T value;
-      } copy;
-      std::memcpy(static_cast<void*>(std::addressof(copy.value)), words, sizeof(T));
-      return copy.value;
-    }
-  }
-};
 
 /// The state that one side has of the other.
 struct generator_peer {
@@ -160,7 +129,7 @@ struct generator_operations {
 struct generator_control {
   generator_peer at{};
   generator_status status = generator_status::fresh;
-  ending how = ending::returned;
+  ending how = ending::returned;  ///< while the body runs, it may be `shows_consumer` instead
   std::exception_ptr exception{};
   /// The generator that delegates to this one, which is resumed at the end by that message instead of the consumer.
   generator_peer delegating{};
@@ -175,6 +144,13 @@ struct generator_control {
   std::size_t size = 0;
   /// Number of delegating generators that wait for it, each on a separate stack.
   std::size_t waiting = 0;
+  /// Where the body keeps the sp at which its consumer waits, if `how` is `shows_consumer`. So the end of a body, which
+  /// sets `how` in any case, ends that too.
+  const void* consumer_sp;
+  static constexpr ending shows_consumer{3};
+  [[nodiscard]] PIRN_ALWAYS_INLINE const void* shown_consumer() const noexcept {
+    return how == shows_consumer ? consumer_sp : nullptr;
+  }
 };
 
 /// The message of a tagged resumer. It lies in the resumer's frame, and is valid until the resumer is resumed.
@@ -449,6 +425,13 @@ class generator_producer {
     arch::finish_to_consumer(consumer_.at);
   }
 
+  /// The consumer's sp is in this object, whose address escapes: so it is there at each call that the compiler cannot
+  /// see into, or tagged while another object holds the consumer.
+  void show_consumer() noexcept {
+    self_.consumer_sp = &consumer_.at.sp;
+    self_.how = generator_control::shows_consumer;
+  }
+
   template <class Control>
   friend struct generator_run;
 
@@ -584,8 +567,16 @@ struct generator_run {
     const struct given_back {
       typename Control::yield& from;
       generator_peer& to;
-      PIRN_ALWAYS_INLINE ~given_back() { to = from.consumer_; }
-    } back{yield, consumer};
+      generator_control& on;
+      const void* shown;
+      PIRN_ALWAYS_INLINE ~given_back() {
+        if (on.shown_consumer() != shown) [[unlikely]] {
+          on.how = shown != nullptr ? on.how : ending::returned;
+          on.consumer_sp = shown;
+        }
+        to = from.consumer_;
+      }
+    } back{yield, consumer, on, on.shown_consumer()};
     body(yield);
   }
 };

@@ -36,14 +36,22 @@ class locals_owner {
   /// Says that the stack has a word at its end.
   PIRN_ALWAYS_INLINE void mark() noexcept { kind_ = lives | has_word_at_end; }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool marked() const noexcept { return (kind_ & has_word_at_end) != 0; }
-  /// Whether it has neither a word at the end of its stack nor variables.
+  /// Whether it has no word at the end of its stack and no variables, and does not show its caller.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool plain() const noexcept { return kind_ == lives; }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool only_marked() const noexcept { return kind_ == (lives | has_word_at_end); }
+  /// Says where the body keeps the sp at which the code that has resumed it waits. Holds until `hide_caller`.
+  void show_caller(const void* sp) noexcept {
+    caller_ = sp;
+    kind_ |= shows_caller;
+  }
+  void hide_caller() noexcept { kind_ &= ~std::uint32_t{shows_caller}; }
+  /// Returns where the body keeps that sp; null if it does not say.
+  [[nodiscard]] const void* caller() const noexcept { return (kind_ & shows_caller) != 0 ? caller_ : nullptr; }
   /// Must be called before the stack has another use.
   PIRN_ALWAYS_INLINE void gone() noexcept { kind_ = 0; }
   /// Whether this is the owner on the stack with that limit: anything may lie here.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool is_of(const void* end) const noexcept {
-    return (kind_ & ~std::uint32_t{has_word_at_end | has_variables}) == lives && limit == end;
+    return (kind_ & ~std::uint32_t{has_word_at_end | has_variables | shows_caller}) == lives && limit == end;
   }
 
   [[nodiscard]] local_table* variables() const noexcept { return (kind_ & has_variables) != 0 ? table_ : nullptr; }
@@ -66,9 +74,12 @@ class locals_owner {
   static constexpr std::uint32_t lives = 0x6f776e60;  // by chance nowhere else beside the limit of the same stack
   static constexpr std::uint32_t has_word_at_end = 1;
   static constexpr std::uint32_t has_variables = 2;
+  static constexpr std::uint32_t shows_caller = 4;
 
   std::uint32_t kind_;
-  local_table* table_;  // if `kind_` says so
+  // Each of these only if `kind_` says so.
+  local_table* table_;
+  const void* caller_;
 };
 
 /// Returns the owner that lies at the top of this stack, or null. O(1): the largest body objects are not looked for.

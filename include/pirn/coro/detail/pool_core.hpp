@@ -59,6 +59,9 @@ class pool_yield : public coroutine_locals {
     }
   }
 
+  /// As `trim_callers` of the yield object of a coroutine.
+  void trim_callers() noexcept { show_caller(&resumer_.sp); }
+
  private:
   template <class>
   friend struct pool_job;

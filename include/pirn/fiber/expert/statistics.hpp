@@ -26,7 +26,7 @@ struct worker_statistics {
   std::uint64_t stolen = 0;            ///< fibers and continuations taken in these
   std::uint64_t parks = 0;             ///< times that it had nothing to do and slept
   std::uint64_t wakes = 0;             ///< times that it woke another worker to steal
-  std::uint64_t trimmed = 0;           ///< stacks of suspended fibers that it has trimmed
+  std::uint64_t trimmed = 0;           ///< suspended fibers whose stacks it has trimmed
   std::uint64_t switches = 0;          ///< from one of its fibers to another or to the scheduler, up to its last tick
   std::size_t ready = 0;        ///< fibers in its queues at its last count; it counts up to a hundred times a second
   std::uint64_t overflows = 0;  ///< of the queue by which io_uring reports the ends of requests; see docs/engines.md
