@@ -336,6 +336,36 @@ TEST(stack_end_death, a_coroutine_at_its_next_yield) {
   });
 }
 
+// The program skips the word at the end without writing there.
+TEST(stack_end_death, a_coroutine_that_steps_over_the_end) {
+  ENDS("stack overflow in a coroutine: its stack has [0-9]+ bytes and no guard.* needed at least [12][0-9]{4}", {
+    struct {
+      char below[65536];
+      pirn::frame_buffer<8192> memory;
+    } frame;
+    pirn::coroutine<int()> one(frame.memory, [](auto& yield) {
+      auto* const bytes = static_cast<char*>(__builtin_alloca(16384));
+      asm volatile("" : : "r"(bytes) : "memory");
+      yield(1);
+      return 2;
+    });
+    std::_Exit(one.resume());
+  });
+}
+
+// The yield object is used below the frame in which the coroutine's stack lies.
+TEST(stack_end, who_yields_as_a_coroutine_of_a_caller_has_not_run_off) {
+  pirn::coroutine<int()>::yield* up = nullptr;
+  pirn::frame_buffer<16384> memory;
+  pirn::coroutine<int()> one(memory, [&](auto& yield) {
+    up = &yield;
+    yield(1);
+    return 2;
+  });
+  EXPECT_EQ(one.resume(), 1);
+  EXPECT_THROW(go_down(100, [&] { (*up)(4); }), std::logic_error);
+}
+
 TEST(stack_end_death, a_body_that_ends) {
   ENDS("pirn: stack overflow in a coroutine", {
     pirn::coroutine<void()> c(upper_half(), [](auto&) { go_down(40000, [] {}); });

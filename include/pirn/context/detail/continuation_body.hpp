@@ -1,8 +1,6 @@
 // The record on the stack of a continuation, and how its body begins and ends. The picture is in continuation.hpp.
 #pragma once
 
-#include <unwind.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -18,6 +16,7 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
+#include "pirn/context/detail/outermost_frame.hpp"
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/detail/value_words.hpp"
 #include "pirn/context/expert/forced_unwind.hpp"
@@ -74,15 +73,7 @@ struct continuation_record {
   continuation_record() noexcept : mark(reinterpret_cast<std::uintptr_t>(this) ^ mark_of_all) {}
   /// Returns the record of the stack that the caller runs on; null if it is not a continuation's.
   PIRN_COLD static const continuation_record* of_this_stack() noexcept {
-    std::uintptr_t outermost = 0;
-    _Unwind_Backtrace(
-        [](_Unwind_Context* frame, void* found) {
-          if (_Unwind_GetIP(frame) != 0) {
-            *static_cast<std::uintptr_t*>(found) = _Unwind_GetCFA(frame);
-          }
-          return _URC_NO_REASON;
-        },
-        &outermost);
+    const std::uintptr_t outermost = find_outermost_frame().sp;
     const std::uintptr_t at = record_above(outermost);
     if (outermost == 0 || at % smallest_page == 0) {
       return nullptr;

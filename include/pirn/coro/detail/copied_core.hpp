@@ -7,8 +7,6 @@
 // more than two words. Everything else is as in coroutine_core.hpp.
 #pragma once
 
-#include <unwind.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,6 +21,7 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/outermost_frame.hpp"
 #include "pirn/context/detail/value_words.hpp"
 #include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/coro/coroutine_local.hpp"
@@ -80,20 +79,9 @@ PIRN_COLD inline void check_yield_stack(const copy_stack& on, word position) {
   if (!on.protects()) {
     return;
   }
-  struct {
-    word pc = 0, sp = 0;
-  } last;
-  _Unwind_Backtrace(
-      [](_Unwind_Context* frame, void* found) {
-        if (_Unwind_GetIP(frame) != 0) {
-          *static_cast<decltype(last)*>(found) = {_Unwind_GetIP(frame), _Unwind_GetCFA(frame)};
-        }
-        return _URC_NO_REASON;
-      },
-      &last);
+  const outermost_frame last = find_outermost_frame();
   constexpr std::size_t largest_root = 64;
-  if (last.pc == reinterpret_cast<word>(arch::detail::entry_plus_8(&arch::root_frame)) &&
-      last.sp < reinterpret_cast<word>(on.memory().top()) - largest_root) {
+  if (last.is_root() && last.sp < reinterpret_cast<word>(on.memory().top()) - largest_root) {
     coroutine_misused(
         "pirn: copied_coroutine: yield called outside its coroutine, on a stack inside one of the coroutine's frames");
   }

@@ -134,13 +134,13 @@ template <bool gone>
 }
 
 /// Refuses a yield at `position` that is not on its coroutine's stack, or after the word at the stack's end was
-/// overwritten.
+/// overwritten. A coroutine that has run off its stack ends the program: an unwind there would overwrite more.
 [[noreturn]] PIRN_COLD inline void refuse_yield(word position, word limit, word size, bool marked) {
   if (marked) {
-    stack_end::check("a coroutine", reinterpret_cast<void*>(limit), reinterpret_cast<void*>(limit + size), position);
-    coroutine_misused(
-        "pirn: coroutine: yield called outside its coroutine, which is not running (it is suspended, has ended, or "
-        "waits for another coroutine that it resumed), or has run off its stack, which has no guard");
+    const auto* const memory = reinterpret_cast<void*>(limit);
+    if (stack_end::overwritten(limit) || (limit - position < near_below && !runs_on_another_stack(memory, size))) {
+      ran_off_stack("a coroutine", memory, reinterpret_cast<void*>(limit + size), position);
+    }
   }
   coroutine_misused(
       "pirn: coroutine: yield called outside its coroutine, which is not running (it is suspended, has ended, or waits "

@@ -4,8 +4,6 @@
 // swapped task that of a dispatcher whose place begins above the caller on the same stack.
 #pragma once
 
-#include <unwind.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +12,7 @@
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
+#include "pirn/context/detail/outermost_frame.hpp"
 #include "pirn/coro/detail/local_table.hpp"
 #include "pirn/coro/detail/running_dispatchers.hpp"
 #include "pirn/detail/abi.hpp"
@@ -135,32 +134,15 @@ class locals_place {
   values_by_body* all_ = nullptr;  // null for the owner on a stack of a pool
 };
 
-/// Returns where the root frame of the caller's body is: the sp above it. 0 where a frame has no unwind tables. A walk
-/// of the stack: two microseconds.
-PIRN_COLD inline arch::word root_here() noexcept {
-  struct {
-    arch::word pc = 0;
-    arch::word sp = 0;
-  } last;
-  _Unwind_Backtrace(
-      [](_Unwind_Context* frame, void* found) {
-        if (_Unwind_GetIP(frame) != 0) {
-          *static_cast<decltype(last)*>(found) = {_Unwind_GetIP(frame), _Unwind_GetCFA(frame)};
-        }
-        return _URC_NO_REASON;
-      },
-      &last);
-  return last.pc == reinterpret_cast<arch::word>(arch::detail::entry_plus_8(&arch::root_frame)) ? last.sp : 0;
-}
-
 /// Returns the place of the variables of the caller, where it may be on the stack of another body that lies in a frame
 /// of this body's, or in one of several dispatchers. By a walk, which ends at the root of the caller's body.
 PIRN_COLD inline locals_place locals_by_walk(arch::word here) noexcept {
   constexpr arch::word largest_root = 64;  // of all instruction sets, with what aligns it
-  const arch::word root = root_here();
-  if (root == 0) {
-    return {};
+  const outermost_frame last = find_outermost_frame();
+  if (!last.is_root()) {
+    return {};  // a frame has no unwind tables
   }
+  const arch::word root = last.sp;
   if (const auto task = running_dispatchers::between(root - 1, root + largest_root); task.count != 0) {
     return locals_place(*task.values);
   }

@@ -16,10 +16,9 @@
 
 #include <cstddef>
 
-#include <unwind.h>
-
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
+#include "pirn/context/detail/outermost_frame.hpp"
 #include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/coro/detail/running_dispatchers.hpp"
@@ -107,16 +106,7 @@ struct with_guarded_policy {
 /// in a frame between. A walk of the stack: some microseconds. False where a frame has no unwind tables.
 PIRN_COLD inline bool frames_reach(const char* end) noexcept {
   constexpr arch::word largest_root = 32;  // of all instruction sets; the root of a body in a frame lies lower
-  arch::word last = 0;
-  _Unwind_Backtrace(
-      [](_Unwind_Context* frame, void* found) {
-        if (_Unwind_GetIP(frame) != 0) {
-          *static_cast<arch::word*>(found) = _Unwind_GetCFA(frame);
-        }
-        return _URC_NO_REASON;
-      },
-      &last);
-  return last + largest_root >= reinterpret_cast<arch::word>(end);
+  return find_outermost_frame().sp + largest_root >= reinterpret_cast<arch::word>(end);
 }
 
 }  // namespace detail
