@@ -69,6 +69,34 @@ TEST(PreemptiveSwap, UnmarkedCodeRunsOnToItsNextSafePoint) {
   w.run();
 }
 
+#if defined(__x86_64__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN) && !defined(PIRN_VALGRIND)
+// The processor traps after each instruction, and the trap's signal takes the part of the timer's.
+TEST(PreemptiveSwap, AtEveryInstruction) {
+  preempting policy;
+  pirn::preemptive_swap swap(policy, {.signal = SIGTRAP, .every = std::chrono::hours(1)});
+  std::array<std::uint64_t, 3> results{};
+  std::array<unit, results.size()> units;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    units[i].work = [&results, i] {
+      asm volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" ::
+                       : "memory", "cc");
+      results[i] = compute(i, 20 + i);
+      asm volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\tandq $-257, (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" ::
+                       : "memory", "cc");
+    };
+    units[i].assign<&unit::run>(units[i]);
+    policy.ready(units[i]);
+  }
+  EXPECT_EQ(swap.run(), swap_error::none);
+  signal(SIGTRAP, SIG_DFL);
+  EXPECT_GE(policy.asked, 1000);
+  EXPECT_GE(swap.statistics().images, 1000u);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i], compute(i, 20 + i));
+  }
+}
+#endif
+
 TEST(PreemptiveSwap, PolicyMayRefuse) {
   NEEDS_PREEMPTION_ANYWHERE();
   preemptive_world w;
