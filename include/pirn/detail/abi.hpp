@@ -121,6 +121,8 @@
 #else
 #define PIRN_INLINE_FOR_SPEED
 #endif
+// Marks a function that is seldom called, and that does not get in the way of the code around the call.
+#define PIRN_COLD __attribute__((cold, noinline))
 // Marks a function that no fiber with a bounded stack calls on that stack. The compiler plugin, which adds up the stack
 // use of such a fiber, cannot see this from the code around the call. The comment at the call, or at the function, says
 // why it holds.

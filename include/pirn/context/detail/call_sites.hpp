@@ -8,7 +8,6 @@
 
 #include "pirn/detail/abi.hpp"
 
-#define PIRN_COLD __attribute__((cold, noinline))
 // For code that calls a function of a C program, which may be defined without a prototype: UBSan takes that for another
 // type.
 #if defined(__clang__)
