@@ -15,9 +15,7 @@
 #include "pirn/coro/coroutine_local.hpp"
 #include "pirn/coro/coroutine_pool.hpp"
 #include "pirn/coro/detail/locals_here.hpp"
-#include "pirn/coro/expert/copied_coroutine.hpp"
 #include "pirn/coro/generator.hpp"
-#include "pirn/stack/expert/copy_stack.hpp"
 #include "pirn/stack/expert/frame_buffer.hpp"
 #include "pirn/stack/expert/guarded_pool.hpp"
 
@@ -176,24 +174,6 @@ TYPED_TEST(locals_here_test, a_body_in_a_frame_does_not_get_the_values_of_the_co
   EXPECT_TRUE(outer.done());
 }
 
-TYPED_TEST(locals_here_test, nor_does_one_on_memory_of_the_program) {
-  auto outer = TypeParam::begun([](auto& yield) {
-    number.get() = 1;
-    alignas(16) char memory[16384];
-    pirn::coroutine<void()> inner(pirn::stack(memory, memory + sizeof memory), [](auto& yields) {
-      EXPECT_EQ(number.find(), nullptr);
-      EXPECT_THROW(static_cast<void>(number.get()), std::logic_error);
-      EXPECT_EQ(number.get(yields), 5);
-    });
-    inner.resume();
-    EXPECT_EQ(deep_number(2), 1);  // from now on by a walk
-    yield();
-    EXPECT_EQ(deep_number(2), 1);
-  });
-  outer.resume();
-  EXPECT_TRUE(outer.done());
-}
-
 // ---- code that is in no such coroutine -----------------------------------------------------------------------------
 
 TEST(locals_nowhere_test, outside_of_coroutines_there_is_no_value) {
@@ -299,22 +279,6 @@ TEST(locals_nowhere_test, the_owner_of_another_stack_is_no_owner) {
   EXPECT_EQ(pirn::detail::owner_on(on), nullptr);
   new (memory + 128) pirn::detail::locals_owner(memory + 16);
   EXPECT_EQ(pirn::detail::owner_on(on), nullptr);
-}
-
-TEST(locals_on_memory_test, a_copy_stack_on_memory_of_the_program_is_found_by_a_walk) {
-  alignas(16) static char memory[32768];
-  pirn::copy_stack shared(pirn::stack(memory, memory + sizeof memory));
-  pirn::copied_coroutine<void()> one(shared, [](auto& yield) {
-    number.get() = 8;
-    yield();
-    EXPECT_EQ(deep_number(2), 8);
-    EXPECT_EQ(&number.get(), &number.get(yield));
-  });
-  pirn::copied_coroutine<void()> two(shared, [](auto&) { EXPECT_EQ(number.find(), nullptr); });
-  one.resume();
-  two.resume();
-  one.resume();
-  EXPECT_TRUE(one.done());
 }
 
 }  // namespace

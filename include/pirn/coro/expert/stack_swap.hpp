@@ -428,9 +428,7 @@ class stack_swap : detail::swap_core {
     --started_;
   }
   PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void end_current() noexcept {
-    if (variables_.any()) [[unlikely]] {
-      variables_.end(current_);
-    }
+    variables_.end(current_);
     swapped_task& task = *std::exchange(current_, &nobody_);
     if ((task.capacity_ & swapped_task::owned) != 0) {
       give_back(task);

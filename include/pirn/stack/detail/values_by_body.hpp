@@ -15,8 +15,8 @@ class values_by_body {
   using running_body = const void* (*)(const void* owner) noexcept;
   using end_of_values = void (*)(void* values) noexcept;
 
-  /// `running` returns the running body of the owner, or null.
-  constexpr values_by_body(const void* owner, running_body running) noexcept : owner_(owner), running_(running) {}
+  /// `get` returns the running body of the owner, or null.
+  constexpr values_by_body(const void* owner, running_body get) noexcept : owner_(owner), running_(get) {}
   values_by_body(const values_by_body&) = delete;
   values_by_body& operator=(const values_by_body&) = delete;
 
@@ -26,22 +26,28 @@ class values_by_body {
   [[nodiscard]] PIRN_ALWAYS_INLINE bool any() const noexcept { return by_body_.any(); }
   /// Returns the values of the body, or null.
   [[nodiscard]] void* find(const void* body) const noexcept { return by_body_.find(body); }
-  /// Gives a body without values these, which `end` destroys. False without memory.
-  [[nodiscard]] bool add(const void* body, void* values, end_of_values end) noexcept {
-    end_ = end;
+  /// Gives a body without values these, which `destroy` destroys. False without memory.
+  [[nodiscard]] bool add(const void* body, void* values, end_of_values destroy) noexcept {
+    end_ = destroy;
     return by_body_.add(body, values);
   }
   /// Gives the values of a body to the body at another address.
   void move(const void* from, const void* to) noexcept { by_body_.move(from, to); }
   /// Destroys the values of the body, if it has some. Until they are destroyed they can be found.
-  __attribute__((cold, noinline)) void end(const void* body) noexcept {
+  PIRN_ALWAYS_INLINE void end(const void* body) noexcept {
+    if (any()) [[unlikely]] {
+      end_some(body);
+    }
+  }
+
+ private:
+  __attribute__((cold, noinline)) void end_some(const void* body) noexcept {
     if (void* const values = find(body); values != nullptr) {
       end_(values);
       by_body_.remove(body);
     }
   }
 
- private:
   const void* owner_;
   running_body running_;
   end_of_values end_ = nullptr;

@@ -178,17 +178,17 @@ class copied_context {
     }
   }
   /// The other context must not be running.
-  copied_context(copied_context&& other) noexcept;
-  copied_context& operator=(copied_context&& other) noexcept {
+  PIRN_ALWAYS_INLINE copied_context(copied_context&& other) noexcept;
+  PIRN_ALWAYS_INLINE copied_context& operator=(copied_context&& other) noexcept {
     if (this != &other) {
       end();
       new (this) copied_context(static_cast<copied_context&&>(other));
     }
     return *this;
   }
-  ~copied_context() { end(); }
+  PIRN_ALWAYS_INLINE ~copied_context() { end(); }
   /// Makes it done. The frames of a suspended context are discarded: nothing in them is destroyed. It must not run.
-  void end() noexcept;
+  PIRN_ALWAYS_INLINE void end() noexcept;
 
   /// Puts its frames onto the stack, unless they are there. Returns an error if it cannot, and changes nothing then:
   /// no_image_memory if the image of the occupant does not fit into its buffer and no larger one can be had;
@@ -258,6 +258,7 @@ class copied_context {
     copy_stack& on = *on_;
     peer_sanitizer_.arrive();
     if (arch::is_tagged(from)) [[unlikely]] {
+      on.variables_.end(this);  // if its entry function has left any
       state_ = state::none;
       on.occupant_ = nullptr;
       on.contexts_ -= 1;
@@ -534,7 +535,7 @@ PIRN_NOINLINE inline bool copied_context::fit(std::size_t bytes) noexcept {
   return true;
 }
 
-inline copied_context::copied_context(copied_context&& other) noexcept
+PIRN_ALWAYS_INLINE copied_context::copied_context(copied_context&& other) noexcept
     : on_(other.on_),
       image_(other.image_),
       size_(other.size_),
@@ -552,17 +553,16 @@ inline copied_context::copied_context(copied_context&& other) noexcept
     on_->occupant_ = this;
     on_->ready_ = on_->ready_ == nullptr ? nullptr : this;
   }
-  if (on_ != nullptr && on_->variables_.any()) [[unlikely]] {
-    on_->variables_.move(&other, this);
-  }
   if (fresh()) {
     entry_ = other.entry_;
+  } else if (begun() && on_->variables_.any()) [[unlikely]] {
+    on_->variables_.move(&other, this);
   }
   other.on_ = nullptr;
   other.state_ = state::none;
 }
 
-inline void copied_context::end() noexcept {
+PIRN_ALWAYS_INLINE void copied_context::end() noexcept {
   if (on_ == nullptr) {
     return;
   }
@@ -581,9 +581,7 @@ inline void copied_context::end() noexcept {
   }
   if (!done()) {
     on_->contexts_ -= 1;
-  }
-  if (on_->variables_.any()) [[unlikely]] {
-    on_->variables_.end(this);  // those that its entry function has left
+    on_->variables_.end(this);
   }
   state_ = state::none;
   peer_sanitizer_.forget();
