@@ -107,7 +107,7 @@ class generator_yield : public detail::generator_producer {
   /// Lets a runtime that trims (runtime_options::trim_after) give back what the stacks of this generator's callers do
   /// not use, while a fiber waits inside the generator. Without this call that is known only for the generator's stack,
   /// since the place at which the caller waits is in a register or anywhere in the body's frames. From now on this
-  /// object stays in memory, which costs each element some six moves; nothing else has a cost. Call it once, at the
+  /// object stays in memory: eight instructions more for each element, if it was in registers. Call it once, at the
   /// beginning of a body in which fibers wait for long. If the caller is in a generator too, that one must have made
   /// this call for its callers' stacks to be trimmed as well.
   void trim_callers() noexcept { this->show_consumer(); }

@@ -191,7 +191,7 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
   /// Lets a runtime that trims (runtime_options::trim_after) give back what the stacks of this coroutine's callers do
   /// not use, while a fiber waits inside the coroutine. Without this call that is known only for the coroutine's stack,
   /// since the place at which the caller waits is in a register or anywhere in the body's frames. From now on this
-  /// object stays in memory, which costs each yield some six moves; nothing else has a cost. Call it once, at the
+  /// object stays in memory: nine instructions more for each yield, if it was in registers. Call it once, at the
   /// beginning of a body in which fibers wait for long. If the caller is in a coroutine too, that one must have made
   /// this call for its callers' stacks to be trimmed as well.
   void trim_callers() noexcept { this->show_caller(&resumer_.sp); }
