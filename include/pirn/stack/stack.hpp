@@ -110,8 +110,8 @@ inline constexpr std::size_t default_stack_size = std::size_t{64} << 10;
 [[nodiscard]] std::size_t resident_bytes(const stack& value) noexcept;
 /// Gives the memory of the whole pages of `value` that lie below `lowest` back to the kernel: for a suspended context
 /// that went deeper before. `lowest` is the lowest byte that the context still needs: its sp, less arch::red_zone where
-/// the suspended function may be a leaf function. Code that runs there later gets zeroed pages, at a page fault each. The
-/// lowest page stays if a coroutine, generator or continuation has its word there by which it finds an overflow.
+/// the suspended function may be a leaf function. Code that runs there later gets zeroed pages, at a page fault each.
+/// The lowest page stays if a coroutine, generator or continuation has its word there by which it finds an overflow.
 /// False if the kernel refuses, for instance because the memory is locked. One system call, about 2 us;
 /// async-signal-safe.
 [[nodiscard]] bool trim(const stack& value, const void* lowest) noexcept;

@@ -70,8 +70,8 @@ const char* body_name() noexcept {
     std::fputs("more", stderr);
   }
   std::fputs(
-      ". The memory below the stack is overwritten. Use a larger stack (an unwind alone takes some 5 KB), or one from a "
-      "pool, which has a guard",
+      ". The memory below the stack is overwritten. Use a larger stack (an unwind alone takes some 5 KB), or one from "
+      "a pool, which has a guard",
       stderr);
   // The text is "... body_name() [Body = <type>]", with gcc "[with Body = <type>]".
   const char* const name = body != nullptr ? std::strstr(body(), "Body = ") : nullptr;

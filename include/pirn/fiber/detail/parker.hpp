@@ -47,8 +47,8 @@ class parker {
   adaptive_spinner spinner_;
   long times_preempted_ = 0;
   platform::time_point last_poll_;
-  /// When a worker that waits awake, or that tries in vain to take what it has seen meanwhile, lets another thread have
-  /// its CPU.
+  /// When a worker that waits awake, or that tries to take what it has seen meanwhile, lets another thread have its
+  /// CPU.
   platform::time_point next_yield_;
   std::size_t events_ = 0;                  ///< of the last poll
   std::uint64_t switches_before_poll_ = 0;  ///< of the worker
