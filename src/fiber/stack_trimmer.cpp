@@ -66,8 +66,8 @@ PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* call
 /// (`frame_buffer`), frames of the fiber may lie below the sp. But then a root frame that is not the fiber's lies above
 /// it, since every context begins with one. A word that only looks like a root frame, left behind by code that has made
 /// one elsewhere, keeps the fiber's memory: that is rare in optimized code.
-PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowest_in_use(const fiber_control& f,
-                                                                                          const void* sp) noexcept {
+PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowest_in_use(
+    [[maybe_unused]] const fiber_control& f, const void* sp) noexcept {
 #if !defined(__x86_64__)
   // There the root frame is not in memory.
   if (frame_bodies::may_hold(reinterpret_cast<std::uintptr_t>(sp))) {
