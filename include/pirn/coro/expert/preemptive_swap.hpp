@@ -36,21 +36,22 @@
 /// template, must not itself resume or yield a coroutine, and is not called by the policy.
 #define PIRN_PREEMPTIBLE __attribute__((__section__("pirn_preemptible"), __noinline__))
 
-// The section's bounds, which the linker defines where a function is marked.
+/// \cond the section's bounds, which the linker defines where a function is marked
 // NOLINTBEGIN(bugprone-dynamic-static-initializers,bugprone-reserved-identifier): declarations of the linker's names
 extern "C" {
 extern const char __start_pirn_preemptible[] __attribute__((weak, visibility("hidden")));
 extern const char __stop_pirn_preemptible[] __attribute__((weak, visibility("hidden")));
 }
 // NOLINTEND(bugprone-dynamic-static-initializers,bugprone-reserved-identifier)
+/// \endcond
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 /// A range of instructions in which tasks may be preempted.
 struct preemptible_code {
-  const char* begin = nullptr;
-  const char* end = nullptr;  ///< behind the last one
+  const char* begin = nullptr;  ///< the first one
+  const char* end = nullptr;    ///< behind the last one
 
   /// Returns the functions marked PIRN_PREEMPTIBLE of the calling program or shared library.
   [[nodiscard]] PIRN_ALWAYS_INLINE static preemptible_code of_caller() noexcept {
