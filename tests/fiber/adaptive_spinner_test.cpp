@@ -80,15 +80,33 @@ TEST(adaptive_spinner, takes_the_wake_up_for_the_arrival_where_that_is_unknown) 
   EXPECT_EQ(spinner.limit(), adaptive_spinner::min_limit);
 }
 
-TEST(adaptive_spinner, leaves_the_cpu_to_others_that_want_it) {
+TEST(adaptive_spinner, waits_on_after_a_moment_of_another_thread) {
   adaptive_spinner spinner(1s);
   static_cast<void>(sleeps_until_it_waits(spinner, begin));
-  spinner.record_preemption(begin, begin + 4ms);
-  spinner.record_sleep(begin, begin + 10us, begin + 20us);
-  EXPECT_FALSE(spinner.waiting());
-  EXPECT_FALSE(spinner.wait(begin + 5ms));
-  EXPECT_FALSE(spinner.wait(begin + 4ms + adaptive_spinner::rests_per_preemption * 4ms - 1ns));
-  EXPECT_TRUE(spinner.wait(begin + 4ms + adaptive_spinner::rests_per_preemption * 4ms));
+  time_point now = begin;
+  for (int i = 0; i < 10; ++i) {
+    spinner.record_preemption(now, now + 4ms);
+    spinner.record_sleep(now, now + 10us, now + 20us);
+    EXPECT_FALSE(spinner.waiting());
+    EXPECT_TRUE(spinner.wait(now + 4ms));
+    now += 4ms + adaptive_spinner::max_rests * 4ms;
+  }
+}
+
+TEST(adaptive_spinner, leaves_the_cpu_to_others_that_want_it_again_and_again) {
+  adaptive_spinner spinner(1s);
+  static_cast<void>(sleeps_until_it_waits(spinner, begin));
+  time_point now = begin;
+  for (const int rests : {0, 1, 2, 4, 8, 16, adaptive_spinner::max_rests}) {
+    const time_point back = now + 4ms;
+    spinner.record_preemption(now, back);
+    spinner.record_sleep(now, now + 10us, now + 20us);
+    if (rests != 0) {
+      EXPECT_FALSE(spinner.wait(back + rests * 4ms - 1ns)) << rests;
+    }
+    EXPECT_TRUE(spinner.wait(back + rests * 4ms)) << rests;
+    now = back + rests * 4ms + 4ms;
+  }
 }
 
 }  // namespace

@@ -17,8 +17,9 @@ class adaptive_spinner {
  public:
   /// The maximum number of sleeps between two tries.
   static constexpr unsigned max_sleeps_between = 255;
-  /// After another thread had the CPU, the worker does not wait awake for this many times as long.
-  static constexpr int rests_per_preemption = 16;
+  /// After another thread has had the CPU again, the worker does not wait awake for up to this many times as long. It
+  /// is also how many times as long the CPU must have been the worker's own for the next one not to be "again".
+  static constexpr int max_rests = 16;
   /// The worker waits awake for twice the measured time of a wake-up, but at least for this long.
   static constexpr platform::duration min_limit = std::chrono::microseconds(100);
 
@@ -53,11 +54,16 @@ class adaptive_spinner {
     end_wait();
     sleeps_between_ = 0;
   }
-  /// Another thread has had the CPU from `before` until `now`, and may want it again: a worker that waits awake uses up
-  /// the time that the kernel gives it, and is late when it is woken.
+  /// Another thread has had the CPU from `before` until `now`. If that happens again and again, a worker that waits
+  /// awake uses up the time that the kernel gives it, and is late when it is woken: so it rests, for twice as long each
+  /// time. A moment of the kernel's own work does not come again soon, and a rest after it would make each wake-up slow
+  /// meanwhile.
   void record_preemption(platform::time_point before, platform::time_point now) noexcept {
     end_wait();
-    contended_until_ = now + rests_per_preemption * (now - before);
+    const platform::duration took = now - before;
+    const bool again = before - contended_until_ < max_rests * took;
+    rests_ = again ? std::clamp(2 * rests_, 1, max_rests) : 0;
+    contended_until_ = now + rests_ * took;
   }
   /// The worker has slept from `began` until `now`, and was woken by something that arrived at `arrived`: `began` or
   /// earlier if the time is unknown.
@@ -83,6 +89,7 @@ class adaptive_spinner {
   platform::time_point until_{};
   unsigned sleeps_left_ = 1;
   unsigned sleeps_between_ = 0;
+  int rests_ = 0;
   platform::time_point contended_until_{};
 };
 
