@@ -99,8 +99,8 @@ struct stack_trimmer::batch {
   std::size_t prefault;  ///< bytes at the top of each fiber's stack that keep their memory
   bool thieves_out;
 
-  void add(const stack& of, const char* lowest_in_use) noexcept {
-    if (const iovec unused = pages_below(of, lowest_in_use); unused.iov_len != 0) {
+  void add(const iovec& unused) noexcept {
+    if (unused.iov_len != 0) {
       ranges[count++] = unused;
     }
   }
@@ -115,7 +115,8 @@ void stack_trimmer::batch::add_unused(const fiber_control& f) noexcept {
   for (std::size_t stacks = 0; sp != nullptr && stacks != max_stacks; ++stacks) {
     if (f.memory.contains(sp)) {
       if (const void* const lowest = lowest_in_use(f, sp); lowest != nullptr) {
-        add(f.memory, std::min(static_cast<const char*>(lowest), static_cast<const char*>(f.memory.top()) - prefault));
+        add(pages_below(
+            f.memory, std::min(static_cast<const char*>(lowest), static_cast<const char*>(f.memory.top()) - prefault)));
       }
       return;
     }
@@ -123,8 +124,8 @@ void stack_trimmer::batch::add_unused(const fiber_control& f) noexcept {
     if (frame_bodies::may_hold(reinterpret_cast<std::uintptr_t>(sp)) || !find_slot(sp, site)) {
       return;
     }
-    add(stack(reinterpret_cast<void*>(site.limit), reinterpret_cast<void*>(site.top)),
-        static_cast<const char*>(sp) - arch::red_zone);
+    add(pages_above_end_below(stack(reinterpret_cast<void*>(site.limit), reinterpret_cast<void*>(site.top)),
+                              static_cast<const char*>(sp) - arch::red_zone));
     sp = caller_of(site, sp);
   }
 }

@@ -160,15 +160,22 @@ void give_memory_back(const iovec* ranges, std::size_t count) noexcept {
   }
 }
 
-__attribute__((no_sanitize("address", "thread"))) iovec pages_below(const stack& value, const void* lowest) noexcept {
+iovec pages_below(const stack& value, const void* lowest) noexcept {
   const std::uintptr_t page = page_size();
-  const auto limit = reinterpret_cast<std::uintptr_t>(value.limit());
-  auto begin = (limit + page - 1) / page * page;
-  if (begin == limit && !stack_end::overwritten(limit)) {
-    begin += page;  // a context on it was given the stack by its program, and looks for this word
-  }
+  const auto begin = (reinterpret_cast<std::uintptr_t>(value.limit()) + page - 1) / page * page;
   const auto end = reinterpret_cast<std::uintptr_t>(std::min<const void*>(lowest, value.top())) / page * page;
   return {reinterpret_cast<void*>(begin), end > begin ? end - begin : 0};
+}
+
+__attribute__((no_sanitize("address", "thread"))) iovec pages_above_end_below(const stack& value,
+                                                                              const void* lowest) noexcept {
+  iovec pages = pages_below(value, lowest);
+  const auto limit = reinterpret_cast<std::uintptr_t>(value.limit());
+  if (pages.iov_len != 0 && pages.iov_base == value.limit() && !stack_end::overwritten(limit)) {
+    pages.iov_base = static_cast<char*>(pages.iov_base) + page_size();
+    pages.iov_len -= page_size();
+  }
+  return pages;
 }
 
 void get_memory(char* begin, std::size_t bytes) noexcept {

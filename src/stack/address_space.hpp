@@ -26,9 +26,11 @@ stack_error install_guard(char* begin, std::size_t bytes) noexcept;
 /// Gives the memory of ranges back and keeps the ranges, by one system call where the kernel can (Linux 6.15): that
 /// costs half as much, also for other threads, which flush their translations once. Locked memory stays.
 void give_memory_back(const iovec* ranges, std::size_t count) noexcept;
-/// Returns the whole pages of a stack that lie below `lowest`, without one that has the word of its end; the range may
-/// be empty.
+/// Returns the whole pages of a stack that lie below `lowest`; the range may be empty.
 iovec pages_below(const stack& value, const void* lowest) noexcept;
+/// As `pages_below`, for a stack that a program may have given to a context, which then looks for a word at its end:
+/// without the page that has this word. Reads there, which is a page fault if the page has no memory.
+iovec pages_above_end_below(const stack& value, const void* lowest) noexcept;
 /// Populates the range with memory now.
 void get_memory(char* begin, std::size_t bytes) noexcept;
 

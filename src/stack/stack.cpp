@@ -118,7 +118,7 @@ std::size_t resident_bytes(const stack& value) noexcept {
 }
 
 bool trim(const stack& value, const void* lowest) noexcept {
-  const iovec unused = detail::pages_below(value, lowest);
+  const iovec unused = detail::pages_above_end_below(value, lowest);
   return unused.iov_len == 0 || madvise(unused.iov_base, unused.iov_len, MADV_DONTNEED) == 0;
 }
 
