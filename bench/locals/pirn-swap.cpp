@@ -1,21 +1,16 @@
 // A coroutine_local of a swapped task.
 #include <cstdlib>
-#include <deque>
 #include <utility>
 
-#include "locals.hpp"
+#include "found.hpp"
 #include "pirn/coro/coroutine_local.hpp"
 #include "pirn/coro/expert/stack_swap.hpp"
 
 namespace {
 
-std::deque<pirn::coroutine_local<std::uint64_t>> variables;
-[[gnu::noinline]] void add(std::uint64_t which) { ++variables[which].get(); }
+using variables = bench::found_variables<pirn::coroutine_local<std::uint64_t>>;
 
-void measure(int& /*unused*/) {
-  bench::locals_row(
-      "pirn-swap", add, [](std::uint64_t which) { return variables[which].get(); }, "by the stack of a swapped task");
-}
+void measure(const variables& all) { all.measure("pirn-swap", "by the stack of a swapped task"); }
 
 /// Has one task.
 struct once {
@@ -29,12 +24,9 @@ struct once {
 }  // namespace
 
 int main() {
-  for (std::uint64_t i = 0; i < bench::input("VARIABLES"); ++i) {
-    variables.emplace_back();
-  }
+  const variables all;
   once policy;
-  int unused = 0;
-  policy.task.assign<&measure>(unused);
+  policy.task.assign<&measure>(all);
   pirn::stack_swap dispatcher(policy);
   bench::check(dispatcher.run() == pirn::swap_error::none, "the task runs");
 }

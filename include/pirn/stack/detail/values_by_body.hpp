@@ -41,7 +41,7 @@ class values_by_body {
   }
 
  private:
-  __attribute__((cold, noinline)) void end_some(const void* body) noexcept {
+  PIRN_COLD void end_some(const void* body) noexcept {
     if (void* const values = find(body); values != nullptr) {
       end_(values);
       by_body_.remove(body);
