@@ -283,7 +283,9 @@ class Workshop:
 
     def compat(self, source, flags):
         program = self.program(f"compat_{source.stem}{'_'.join(flags)}")
-        call([*self.target.c_compiler(self.kind), "-std=c99", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
+        # Symbols are bound at the start: a signal that strikes the linker at a first call finds a piece without tables
+        # below it, and an emulator is there for long.
+        call([*self.target.c_compiler(self.kind), "-std=c99", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wl,-z,now",
               *QUIET[self.kind], *flags, f"-I{ROOT}/compat", source, self.compat_object, "-pthread", "-lm", "-o", program])
         call(self.target.command(program), timeout=900)
         program.unlink()

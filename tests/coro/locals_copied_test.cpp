@@ -122,7 +122,9 @@ TEST(copied_locals, a_copy_stack_that_has_gone_is_not_found_again) {
   copied_void(*first, [](auto&) { number.get() = 1; }).resume();
   first.reset();
   pirn::copy_stack second(65536);
-  EXPECT_EQ(second.memory().limit(), place) << "this run shows nothing";
+  if (second.memory().limit() != place) {
+    GTEST_SKIP() << "the system has given the second stack another place (an emulator does)";
+  }
   copied_void one(second, [](auto& yield) { EXPECT_EQ(&number.get(), &number.get(yield)); });
   one.resume();
   EXPECT_TRUE(one.done());

@@ -43,7 +43,8 @@ PIRN_COLD PIRN_AS_DEEP_AS_UNWIND inline bool runs_on_another_stack(const void* l
       [](_Unwind_Context* frame, void* raw) {
         auto& found = *static_cast<decltype(walk)*>(raw);
         found.elsewhere = _Unwind_GetIP(frame) == 0;
-        return _Unwind_GetCFA(frame) - found.limit < found.size ? _URC_END_OF_STACK : _URC_NO_REASON;
+        // A frame ends where that of its caller begins. So one that ends at the limit is the last on the stack below.
+        return _Unwind_GetCFA(frame) - found.limit - 1 < found.size ? _URC_END_OF_STACK : _URC_NO_REASON;
       },
       &walk);
   return walk.elsewhere;
