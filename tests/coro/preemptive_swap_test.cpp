@@ -26,7 +26,7 @@ TEST(PreemptiveSwap, TasksThatNeverBlockTakeTurns) {
   constexpr std::uint64_t turns = 20'000'000;
   preemptive_world w;
   std::array<std::uint64_t, 4> results{};
-  for (std::uint64_t i = 0; i < results.size(); ++i) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
     w.spawn([&results, i] {
       errno = static_cast<int>(i) + 1;
       results[i] = compute(i, turns);
@@ -37,7 +37,7 @@ TEST(PreemptiveSwap, TasksThatNeverBlockTakeTurns) {
   w.run();
   EXPECT_GE(w.policy.asked, 8);
   EXPECT_GE(w.swap.statistics().images, 8u);
-  for (std::uint64_t i = 0; i < results.size(); ++i) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
     EXPECT_EQ(results[i], compute(i, turns));
   }
 }

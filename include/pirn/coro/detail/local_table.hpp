@@ -59,7 +59,7 @@ class local_table {
  private:
   [[nodiscard]] std::size_t place_of(std::uint64_t key) const noexcept {
     // Keys are consecutive numbers: their low bits spread well. At most half of the places are taken.
-    std::size_t place = key & (capacity_ - 1);
+    auto place = static_cast<std::size_t>(key & (capacity_ - 1));
     while (places_[place] != nullptr && places_[place]->key != key) {
       place = (place + 1) & (capacity_ - 1);
     }
