@@ -15,6 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "pirn/coro/detail/interrupted_thread.hpp"
 #include "pirn/detail/abi.hpp"
 
 namespace {
@@ -70,7 +71,10 @@ void on_signal(int /*signal*/, siginfo_t* /*info*/, void* context) {
   ustack* const running = pirn_usched::in_fiber() ? nullptr : pirn_usched::thread_at(at.sp);
   here.due = running == nullptr ? 1 : 0;
   if (running != nullptr) {
+    const pirn::detail::interrupted_thread thread(context);
+    thread.take_control_words();
     block_if_asked(*running);
+    thread.keep_settings();
   }
   errno = kept;
 }

@@ -1,5 +1,6 @@
 /* Threads that never block are preempted by a timer's signal: where the program allows it, with nothing lost. */
 #include <errno.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -237,6 +238,22 @@ static void end_native(void) {
   }
 }
 
+/* The kernel begins a handler with the defaults of the control words. */
+static void check_rounding(void* arg) {
+  struct thread* const self = (struct thread*)arg;
+  if (self->seed == 0) {
+    self->result = compute(0, turns_of_compute);
+  }
+  CHECK(fegetround() == FE_UPWARD);
+  self->ended = 1;
+}
+static void share_rounding(void) {
+  CHECK(fesetround(FE_UPWARD) == 0);
+  run(check_rounding, preempt);
+  CHECK(w.preempted >= 1 && fegetround() == FE_UPWARD);
+  CHECK(fesetround(FE_TONEAREST) == 0);
+}
+
 int main(void) {
   int i;
   const int begun = usched_preempt(SIGRTMIN + 1, period_us);
@@ -250,6 +267,7 @@ int main(void) {
   for (i = 0; i < threads; ++i) {
     CHECK(all[i].result == compute((unsigned long)i, turns_of_compute));
   }
+  share_rounding();
   run(run_malloc, preempt);
   CHECK(w.preempted >= 10);
   run(run_on_other_stack, preempt);

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cerrno>
+#include <cfenv>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
@@ -50,6 +52,52 @@ TEST(PreemptiveSwap, TheOtherRunsWhileOneComputesForEver) {
   w.spawn([&] { let_go = 1; });
   w.run();
   EXPECT_GE(w.policy.asked, 1);
+}
+
+TEST(PreemptiveSwap, TasksShareTheRoundingModeOfTheirThread) {
+  NEEDS_PREEMPTION_ANYWHERE();
+  preemptive_world w;
+  volatile int let_go = 0;
+  int seen = -1;
+  const int before = std::fegetround();
+  std::fesetround(FE_UPWARD);
+  w.spawn([&] { compute_until(let_go, 1); });
+  w.spawn([&] {
+    seen = std::fegetround();
+    let_go = 1;
+  });
+  w.run();
+  EXPECT_EQ(std::fegetround(), FE_UPWARD);
+  EXPECT_EQ(seen, FE_UPWARD);  // of code that was switched to by the handler, which the kernel begins with defaults
+  std::fesetround(before);
+}
+
+TEST(PreemptiveSwap, SignalMaskAndAlternateStackStayAsTheLastTaskHasLeftThem) {
+  NEEDS_PREEMPTION_ANYWHERE();
+  preemptive_world w;
+  volatile int let_go = 0;
+  std::vector<char> memory(std::size_t{64} << 10);
+  std::vector<char> other(memory.size());
+  stack_t before{};
+  const stack_t first = {memory.data(), 0, memory.size()};
+  const stack_t second = {other.data(), 0, other.size()};
+  ASSERT_EQ(sigaltstack(&first, &before), 0);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR2);
+  w.spawn([&] { compute_until(let_go, 1); });
+  w.spawn([&] {
+    EXPECT_EQ(pthread_sigmask(SIG_BLOCK, &one, nullptr), 0);
+    EXPECT_EQ(sigaltstack(&second, nullptr), 0);
+    let_go = 1;
+  });
+  w.run();
+  stack_t now{};
+  ASSERT_EQ(sigaltstack(&before, &now), 0);
+  EXPECT_EQ(now.ss_sp, second.ss_sp);
+  sigset_t mask;
+  ASSERT_EQ(pthread_sigmask(SIG_UNBLOCK, &one, &mask), 0);
+  EXPECT_EQ(sigismember(&mask, SIGUSR2), 1);
 }
 
 TEST(PreemptiveSwap, UnmarkedCodeRunsOnToItsNextSafePoint) {

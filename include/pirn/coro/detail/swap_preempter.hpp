@@ -15,6 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "pirn/coro/detail/interrupted_thread.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform_errno.hpp"
 #include "pirn/detail/time.hpp"
@@ -141,8 +142,16 @@ class swap_preempter {
     }
     const interrupted_place at(*static_cast<const ucontext_t*>(context));
     const bool in_marked_code = at.pc >= self->begin_ && at.pc < self->end_;
+    if (!in_marked_code || self->in_policy_ != 0) {
+      self->due_ = 1;
+      return;
+    }
     const platform::kept_errno tasks;
-    if (!in_marked_code || self->in_policy_ != 0 || !self->preempt_(*self, at.sp)) {
+    const interrupted_thread thread(context);
+    thread.take_control_words();
+    if (self->preempt_(*self, at.sp)) {
+      thread.keep_settings();
+    } else {
       self->due_ = 1;
     }
   }
