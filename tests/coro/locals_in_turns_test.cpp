@@ -423,4 +423,28 @@ TEST_P(locals_in_turns, a_task_finds_its_values_where_one_that_runs_another_disp
   outer->run();
 }
 
+TEST_P(locals_in_turns, tasks_of_dispatchers_at_the_same_place_keep_their_values) {
+  if (GetParam().make == &made<copied_and_protected>) {
+    return;  // the place of a dispatcher is another stack to it, where it refuses to yield
+  }
+  const auto outer = GetParam().make();
+  for (int i = 1; i <= 3; ++i) {
+    outer->add([&, i] {
+      const auto inner = std::make_unique<world>();
+      inner->spawn([&, i] {
+        number.get() = 10 * i;
+        for (int turn = 0; turn < i; ++turn) {  // the others end their dispatchers meanwhile
+          outer->suspend();
+          EXPECT_EQ(deep_number(2), 10 * i);
+        }
+      });
+      EXPECT_EQ(inner->swap.run(), pirn::swap_error::none);
+      number.get() = i;
+      outer->suspend();
+      EXPECT_EQ(number.get(), i);
+    });
+  }
+  outer->run();
+}
+
 }  // namespace

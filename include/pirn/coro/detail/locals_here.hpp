@@ -143,8 +143,8 @@ PIRN_COLD inline locals_place locals_by_walk(arch::word here) noexcept {
     return {};  // a frame has no unwind tables
   }
   const arch::word root = last.sp;
-  if (const auto task = running_dispatchers::between(root - 1, root + largest_root); task.count != 0) {
-    return locals_place(*task.values);
+  if (const auto* const tasks = running_dispatchers::marked_between(root - 1, root + largest_root); tasks != nullptr) {
+    return locals_place(*tasks);
   }
   if (const auto shared = shared_stacks::at(here); shared.values != nullptr) {
     const bool here_begins = reinterpret_cast<arch::word>(shared.on.top()) - root <= largest_root;

@@ -43,10 +43,16 @@ class running_dispatchers {
     }
     frame_bodies::made(nullptr, end_of_memory());
   }
-  PIRN_NOINLINE static void ended(const void* top) noexcept {
+  /// Marks the stack, above the place, as that of this dispatcher: where bodies take turns on one stack, each may run
+  /// a dispatcher at the same place, and the mark is copied with the frames of the body. Calls nothing.
+  PIRN_ALWAYS_INLINE static void mark(void* top, const values_by_body& values) noexcept {
+    *static_cast<const values_by_body* volatile*>(top) = &values;
+  }
+  PIRN_NOINLINE static void ended(const void* top, const values_by_body& values) noexcept {
     const platform::quiet no_steps;
     for (running_dispatcher& each : all_) {
-      if (each.top.load(platform::memory_order_relaxed) == reinterpret_cast<arch::word>(top)) {
+      if (each.top.load(platform::memory_order_relaxed) == reinterpret_cast<arch::word>(top) &&
+          each.values.load(platform::memory_order_relaxed) == &values) {
         each.top.store(0, platform::memory_order_release);
         return;
       }
@@ -75,6 +81,23 @@ class running_dispatchers {
       }
     }
     return result;
+  }
+  /// Returns the values of the tasks of the dispatcher whose place begins above `position`, on the caller's stack, and
+  /// not above `end`; null if there is none.
+  [[nodiscard]] PIRN_NOINLINE static const values_by_body* marked_between(arch::word position,
+                                                                          arch::word end) noexcept {
+    const platform::quiet no_steps;
+    const std::size_t used = used_.load(platform::memory_order_relaxed);
+    for (std::size_t i = 0; i < used; ++i) {
+      const arch::word top = all_[i].top.load(platform::memory_order_acquire);
+      if (position < top && top <= end) {
+        const values_by_body* const values = all_[i].values.load(platform::memory_order_relaxed);
+        if (*reinterpret_cast<const values_by_body* const volatile*>(top) == values) {
+          return values;
+        }
+      }
+    }
+    return nullptr;
   }
   /// Whether one has ever run.
   [[nodiscard]] static bool any() noexcept { return used_.load(platform::memory_order_relaxed) != 0; }

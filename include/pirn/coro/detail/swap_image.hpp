@@ -5,6 +5,7 @@
 //      | frames of run's caller   |
 //      +--------------------------+ sp of run
 //      | slack, red zone, alignm. |
+//      | mark of the dispatcher   |          for running_dispatchers
 //      +--------------------------+ top      the dispatching loop begins here
 //      | root frame               |          equal for all tasks, so no image holds it
 //      +--------------------------+ end      where a line of the cache ends
@@ -69,14 +70,14 @@ class swap_place {
  public:
   /// Chooses the place below the frames of the caller, whose sp is at or above `floor`.
   void choose(const char* floor) noexcept {
-    const arch::word free = reinterpret_cast<arch::word>(floor) - slack - arch::red_zone - root_bytes;
+    const arch::word free = reinterpret_cast<arch::word>(floor) - slack - arch::red_zone - mark_bytes - root_bytes;
     end_ = reinterpret_cast<char*>(free & ~arch::word{cache_line - 1});
   }
   /// Chooses the same place as before.
   void choose_end(void* end) noexcept { end_ = static_cast<char*>(end); }
   /// Returns whether the frames above `floor` do not overlap this place.
   [[nodiscard]] bool is_below(const char* floor) const noexcept {
-    return reinterpret_cast<arch::word>(top()) <= reinterpret_cast<arch::word>(floor) - arch::red_zone;
+    return reinterpret_cast<arch::word>(top()) + mark_bytes <= reinterpret_cast<arch::word>(floor) - arch::red_zone;
   }
   /// The top of the stack on which a dispatching loop begins.
   [[nodiscard]] void* top() const noexcept { return end_ + root_bytes; }
@@ -106,6 +107,7 @@ class swap_place {
   /// How much deeper a later run may be called. The sp of two calls in one function may differ where arguments are
   /// pushed, and the second call may not be inlined where the first is.
   static constexpr std::size_t slack = 1024;
+  static constexpr std::size_t mark_bytes = 16;
   static constexpr std::size_t cache_line = 64;
   static constexpr std::size_t root_bytes = arch::root_size & ~std::size_t{15};
   char* end_ = nullptr;

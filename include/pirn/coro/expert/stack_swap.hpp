@@ -380,9 +380,10 @@ class stack_swap : detail::swap_core {
     main_sanitizer_.leave(loop_sanitizer_);
     arch::peer resumer;
     arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(this), 0, 0, 0};
+    detail::running_dispatchers::mark(place_.top(), variables_);
     arch::transfer_into<&begin>(place_.top(), resumer, words);
     main_sanitizer_.arrive();
-    detail::running_dispatchers::ended(place_.top());
+    detail::running_dispatchers::ended(place_.top(), variables_);
     running_ = false;
     if (thrown_ != nullptr || forced_unwind::foreign_on_its_way()) {
       detail::rethrow_of_body(std::exchange(thrown_, nullptr));
