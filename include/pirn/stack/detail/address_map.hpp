@@ -53,7 +53,9 @@ class address_map {
     void* value;
   };
   [[nodiscard]] std::size_t home_of(const void* key) const noexcept {
-    return (reinterpret_cast<std::uintptr_t>(key) >> 4) * std::size_t{0x9e3779b1} & (capacity_ - 1);
+    // The highest bits of the product depend on all bits of the address: objects may lie a power of two apart.
+    const std::uint64_t spread = std::uint64_t{reinterpret_cast<std::uintptr_t>(key)} * 0x9e3779b97f4a7c15U;
+    return static_cast<std::size_t>(spread >> (64 - __builtin_ctzll(capacity_)));
   }
   [[nodiscard]] std::size_t next(std::size_t at) const noexcept { return (at + 1) & (capacity_ - 1); }
   [[nodiscard]] std::size_t place_of(const void* key) const noexcept {
