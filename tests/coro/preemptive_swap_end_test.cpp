@@ -175,6 +175,43 @@ TEST(PreemptiveSwap, CancelledTaskThatBlocksInADestructorUnwindsLater) {
   EXPECT_EQ(destroyed, 1);
 }
 
+TEST(PreemptiveSwap, CancelledTaskThatThePolicyLetsRunOnUnwindsAtTheNextSafePoint) {
+  NEEDS_PREEMPTION_ANYWHERE();
+  struct runs_on {
+    preemptive_world& w;
+    ~runs_on() {
+      w.policy.willing = false;
+      w.swap.preemption_point();
+    }
+  };
+  preemptive_world w;
+  int destroyed = 0;
+  cancel_while_preempted(w, compute_until, [&] {
+    const count_destroyed one{destroyed};
+    try {
+      const runs_on two{w};
+      throw 7;
+    } catch (const int value) {
+      EXPECT_EQ(value, 7);
+      w.swap.preemption_point();
+    }
+    ADD_FAILURE() << "it left the catch block";
+  });
+  EXPECT_EQ(destroyed, 1);
+}
+
+TEST(PreemptiveSwap, CancelledTaskIsNotAmongTheReadyOnesAfterASafePoint) {
+  NEEDS_PREEMPTION_ANYWHERE();
+  preemptive_world w;
+  int destroyed = 0;
+  cancel_while_preempted(w, compute_until, [&] {
+    const count_destroyed one{destroyed};
+    w.swap.preemption_point();
+    w.yield();
+  });
+  EXPECT_EQ(destroyed, 1);
+}
+
 TEST(PreemptiveSwap, DispatcherIsDestroyedWhileTasksArePreempted) {
   NEEDS_PREEMPTION_ANYWHERE();
   int destroyed = 0;

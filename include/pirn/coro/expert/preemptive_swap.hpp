@@ -147,8 +147,9 @@ class preemptive_swap : detail::swap_preempter,
     return timer.refused() ? swap_error::no_timer : swap::run();
   }
 
-  /// As `stack_swap::block`. A task that was cancelled while it was preempted unwinds instead. In a destructor that an
-  /// exception runs it blocks, and unwinds later.
+  /// As `stack_swap::block`. A task that was cancelled while it was preempted unwinds instead: it calls
+  /// `preemption_point` before it puts itself among those for `next`, or takes itself out again. In a destructor that
+  /// an exception runs it blocks, and unwinds later.
   [[nodiscard]] PIRN_NOINLINE swap_error block() {
     if (was_cancelled()) {
       if (may_unwind()) {
@@ -217,6 +218,9 @@ class preemptive_swap : detail::swap_preempter,
     swapped_task& self = *swap::current_;
     due_ = 0;
     static_cast<void>(swap::block_if([&] { return this->guarded.preempt(self); }, [&] { stay_cancelled(); }));
+    if (was_cancelled()) {
+      due_ = 1;  // also where it has not blocked
+    }
   }
   PIRN_NOINLINE void preempt_here() {
     if (is_in_task(detail::swap_floor())) {
