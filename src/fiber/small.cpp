@@ -7,6 +7,7 @@
 
 #include "fiber/runtime_state.hpp"
 #include "fiber/small_stack_misuse.hpp"
+#include "pirn/context/detail/stack_end.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -30,15 +31,25 @@ namespace {
   std::abort();
 }
 
+/// Whether code at `sp`, below the fiber's stack, belongs there, and not to a coroutine or generator of the fiber's, on
+/// a stack of its own.
+PIRN_COLD bool has_run_off(const fiber_control& self, const char* sp) noexcept {
+  const char* const limit = small_stacks::end_of_band(self.memory);
+  const auto size = static_cast<std::size_t>(static_cast<char*>(self.memory.top()) - limit);
+  return static_cast<std::size_t>(limit - sp) < near_below && !runs_on_another_stack(limit, size);
+}
+
 /// Ends the process if the fiber has left its stack, or suspends on the worker's.
 PIRN_ALWAYS_INLINE void check(worker* w, const fiber_control& self) noexcept {
   if (w->bounded == worker::bounded_fiber::borrows) [[unlikely]] {
     on_worker_stack(w, [&]() noexcept { tell_suspends_elsewhere(self); });
   }
   const char* const sp = static_cast<const char*>(__builtin_frame_address(0));
-  const char* const limit = small_stacks::end_of_band(self.memory);
-  if (sp < limit || !small_stacks::band_is_whole(self.memory)) [[unlikely]] {
-    on_worker_stack(w, [&]() noexcept { tell_overflow(self, sp < limit ? static_cast<std::size_t>(limit - sp) : 0); });
+  const bool below = sp < small_stacks::end_of_band(self.memory) && has_run_off(self, sp);
+  if (below || !small_stacks::band_is_whole(self.memory)) [[unlikely]] {
+    on_worker_stack(w, [&]() noexcept {
+      tell_overflow(self, below ? static_cast<std::size_t>(small_stacks::end_of_band(self.memory) - sp) : 0);
+    });
   }
 }
 

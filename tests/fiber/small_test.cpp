@@ -10,8 +10,10 @@
 #include <string>
 
 #include "fiber/support.hpp"
+#include "pirn/coro/coroutine.hpp"
 #include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/fiber/scope.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
 
@@ -323,6 +325,30 @@ TEST(SmallFiber, ALackOfMemoryForItsNameOrStopTokenIsAnError) {
 
 TEST(SmallFiberDeathTest, AnOverflowIsFoundAtTheEnd) {
   EXPECT_DEATH(overflow([] { use_stack(4090); }), "stack overflow in fiber .* \"glutton\"");
+}
+
+TEST(SmallFiber, MayWaitInACoroutineOnAnyStack) {
+  on_one_worker([] {
+    pirn::fiber one = pirn::spawn_small(
+        [] {
+          // Above and below the fiber's own stack, near it and far away.
+          for (std::size_t size = std::size_t{64} << 10; size <= std::size_t{64} << 20; size *= 4) {
+            pirn::guarded_pool pools[2];
+            for (pirn::guarded_pool& pool : pools) {
+              pirn::coroutine<void()> waits(pool, size, [](auto& yield) {
+                EXPECT_TRUE(this_fiber::sleep_for(1ms).has_value());
+                yield();
+                EXPECT_TRUE(this_fiber::sleep_for(1ms).has_value());
+              });
+              waits.resume();
+              EXPECT_TRUE(this_fiber::sleep_for(1ms).has_value());
+              waits.resume();
+            }
+          }
+        },
+        {.stack_size = std::size_t{16} << 10});
+    one.join();
+  });
 }
 
 TEST(SmallFiberDeathTest, ASuspensionBelowTheStackIsFound) {
