@@ -142,18 +142,16 @@ class swap_preempter {
     }
     const interrupted_place at(*static_cast<const ucontext_t*>(context));
     const bool in_marked_code = at.pc >= self->begin_ && at.pc < self->end_;
-    if (!in_marked_code || self->in_policy_ != 0) {
-      self->due_ = 1;
-      return;
-    }
     const platform::kept_errno tasks;
-    const interrupted_thread thread(context);
-    thread.take_control_words();
-    if (self->preempt_(*self, at.sp)) {
-      thread.keep_settings();
-    } else {
-      self->due_ = 1;
+    if (in_marked_code && self->in_policy_ == 0) {
+      const interrupted_thread thread(context);
+      thread.take_control_words();
+      if (self->preempt_(*self, at.sp)) {
+        thread.keep_settings();
+        return;
+      }
     }
+    self->due_ = 1;
   }
 
   // The dispatcher that runs on this OS thread. Async-signal-safe, as a thread-local variable of this model is.
