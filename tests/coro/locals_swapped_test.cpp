@@ -112,4 +112,33 @@ TEST(swapped_locals, a_dispatcher_beyond_those_that_there_is_room_for_has_none) 
   nested(1);
 }
 
+/// From far below the caller, where bodies that wait have had their frames.
+[[gnu::noinline]] const int* found_below(const pirn::coroutine_local<int>& variable, int depth) {
+  char room[1024];
+  const int* const found = depth == 0 ? variable.find() : found_below(variable, depth - 1);
+  asm volatile("" : : "r"(&room[0]) : "memory");  // not a loop
+  return found;
+}
+
+TEST(swapped_locals, the_caller_of_run_does_not_look_at_a_dispatcher_that_waits_with_a_task) {
+  const pirn::coroutine_local<int> variable(1);
+  swap_support::world outer;
+  auto& waits = outer.spawn([&] {
+    swap_support::world inner;  // in frames that are copied elsewhere
+    inner.spawn([&] {
+      variable.get() = 2;
+      EXPECT_EQ(outer.swap.block(), pirn::swap_error::none);
+      EXPECT_EQ(variable.get(), 2);
+    });
+    EXPECT_EQ(inner.swap.run(), pirn::swap_error::none);
+  });
+  EXPECT_EQ(outer.swap.run(), pirn::swap_error::none);
+  for (int depth = 0; depth < 20; ++depth) {
+    EXPECT_EQ(found_below(variable, depth), nullptr);
+  }
+  outer.policy.ready(waits);
+  EXPECT_EQ(outer.swap.run(), pirn::swap_error::none);
+  EXPECT_TRUE(waits.done());
+}
+
 }  // namespace

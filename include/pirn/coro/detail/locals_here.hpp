@@ -196,9 +196,10 @@ PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) inline locals_pl
   if (running_dispatchers::any()) [[unlikely]] {
     const auto task = running_dispatchers::between(here, known.limit + known.size);
     if (task.count != 0) {
-      // A task of an outer dispatcher, or a coroutine that was copied in, may run where one was that has run another
-      // dispatcher.
-      return task.count == 1 && known.copied == nullptr ? locals_place(*task.values) : locals_by_walk(here);
+      // A task of an outer dispatcher, a coroutine that was copied in, or the caller of an outer dispatcher may run
+      // where a body was that has run another dispatcher, and waits.
+      const bool runs = task.count == 1 && !task.nested && known.copied == nullptr;
+      return runs ? locals_place(*task.values) : locals_by_walk(here);
     }
   }
   if (known.copied != nullptr) {

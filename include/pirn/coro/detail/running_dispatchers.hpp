@@ -8,6 +8,7 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
+#include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform.hpp"
 #include "pirn/stack/detail/values_by_body.hpp"
@@ -18,6 +19,7 @@ namespace detail {
 
 struct running_dispatcher {
   platform::atomic<arch::word> top{0};  ///< of its place; 0: free
+  platform::atomic<bool> nested{false};
   platform::atomic<const values_by_body*> values{nullptr};
 };
 
@@ -26,7 +28,9 @@ struct running_dispatcher {
 /// and no memory is allocated. The answers are right for dispatchers on the stack of the caller.
 class running_dispatchers {
  public:
-  PIRN_NOINLINE static void begun(const void* top, const values_by_body& values) noexcept {
+  /// `nested` says that it may run in a task of another dispatcher. It may then wait with that task, and lie with its
+  /// frames elsewhere: code on the stack must not look at it before a walk has shown that it runs.
+  PIRN_NOINLINE static void begun(const void* top, const values_by_body& values, bool nested) noexcept {
     const platform::quiet no_steps;
     for (std::size_t i = 0; i < room; ++i) {
       running_dispatcher& each = all_[i];
@@ -37,6 +41,7 @@ class running_dispatchers {
         while (used <= i && !used_.compare_exchange_weak(used, i + 1, platform::memory_order_relaxed)) {
         }
         each.values.store(&values, platform::memory_order_relaxed);
+        each.nested.store(nested, platform::memory_order_relaxed);
         each.top.store(reinterpret_cast<arch::word>(top), platform::memory_order_release);
         return;
       }
@@ -64,8 +69,23 @@ class running_dispatchers {
     return between(position, end).count != 0;
   }
 
+  /// Returns whether one may run above the caller's frames on the same stack. `known` is as in `swap_place::may_hold`.
+  [[nodiscard]] static bool any_around(const char* floor, native_stack& known) noexcept {
+    const auto position = reinterpret_cast<arch::word>(floor);
+    constexpr arch::word end_of_all = ~arch::word{0};
+    if (!any_between(position, end_of_all)) {
+      return false;
+    }
+    if (!known.holds(floor)) {
+      known = native_stack::of_thread();
+    }
+    const auto end = reinterpret_cast<arch::word>(known.low) + static_cast<arch::word>(known.size);
+    return any_between(position, known.holds(floor) ? end : end_of_all);
+  }
+
   struct found {
     unsigned count = 0;
+    bool nested = false;                     ///< whether that one may run in a task of another
     const values_by_body* values = nullptr;  ///< of one of them
   };
   /// Returns how many places of dispatchers begin above `position` and not above `end`.
@@ -78,6 +98,7 @@ class running_dispatchers {
       if (position < top && top <= end) {
         ++result.count;
         result.values = all_[i].values.load(platform::memory_order_relaxed);
+        result.nested = all_[i].nested.load(platform::memory_order_relaxed);
       }
     }
     return result;

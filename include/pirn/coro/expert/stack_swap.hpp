@@ -376,7 +376,8 @@ class stack_swap : detail::swap_core {
       return swap_error::too_deep;
     }
     running_ = true;
-    detail::running_dispatchers::begun(place_.top(), variables_);
+    detail::running_dispatchers::begun(place_.top(), variables_,
+                                       detail::running_dispatchers::any_around(floor, stack_));
     main_sanitizer_.leave(loop_sanitizer_);
     arch::peer resumer;
     arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(this), 0, 0, 0};
