@@ -31,8 +31,8 @@ namespace {
   std::abort();
 }
 
-/// Whether code at `sp`, below the fiber's stack, belongs there, and not to a coroutine or generator of the fiber's, on
-/// a stack of its own.
+/// Whether code at `sp`, below the fiber's stack, belongs to it, and not to a coroutine or generator that the fiber has
+/// resumed, on a separate stack.
 PIRN_COLD bool has_run_off(const fiber_control& self, const char* sp) noexcept {
   const char* const limit = small_stacks::end_of_band(self.memory);
   const auto size = static_cast<std::size_t>(static_cast<char*>(self.memory.top()) - limit);

@@ -1,4 +1,4 @@
-// What a signal handler that lets other code of its OS thread run must pass on to that code, and back.
+// The state of an OS thread that a signal handler passes on when it lets other code of the thread run, and back.
 #pragma once
 
 #include <csignal>

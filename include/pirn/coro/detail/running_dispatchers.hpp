@@ -104,7 +104,7 @@ class running_dispatchers {
     return result;
   }
   /// Returns the values of the tasks of the dispatcher whose place begins above `position`, on the caller's stack, and
-  /// not above `end`; null if there is none.
+  /// not above `end`, or null.
   [[nodiscard]] PIRN_NOINLINE static const values_by_body* marked_between(arch::word position,
                                                                           arch::word end) noexcept {
     const platform::quiet no_steps;
