@@ -123,6 +123,21 @@ TEST(stack_end_death, a_frame_that_passes_over_the_end) {
   }
 }
 
+// An overflow may overwrite the iterator, so that nobody takes the generator back from it.
+TEST(stack_end_death, a_generator_that_is_destroyed_before_its_iterator) {
+  ENDS("overflow in a generator: its stack has [0-9]+ bytes and no guard", {
+    struct {
+      char below[65536];
+      char* limit = reinterpret_cast<char*>(&g) + pirn::frame_buffer<8192>::margin;
+      pirn::generator<int, pirn::frame<8192>> g = [this](auto& yield) {
+        std::memset(limit - 200, 1, 100);
+        yield(1);
+      };
+    } frame;
+    static_cast<void>(new auto(frame.g.begin()));
+  });
+}
+
 // As frames of 128 bytes do, in which little more than the return address is written.
 TEST(stack_end_death, small_frames_that_leave_most_of_the_margin_unwritten) {
   for (std::size_t shift = 0; shift < 128; shift += 16) {

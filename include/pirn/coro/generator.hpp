@@ -287,7 +287,7 @@ class generator_base {
   /// Called before frames without a guard are unwound; at its end the body has tested this itself.
   template <class Allocator>
   PIRN_ALWAYS_INLINE void check_end() const noexcept {
-    if (control_->status == generator_status::suspended) {
+    if (control_->status == generator_status::suspended || control_->status == generator_status::iterating) {
       const auto limit = reinterpret_cast<word>(control_->limit);
       if (stack_end::overwritten(limit) || stack_end::overwritten_below<margin_below<Allocator>>(limit)) [[unlikely]] {
         generator_ran_off(*control_, UINTPTR_MAX);
