@@ -47,7 +47,12 @@ void wait_set::append(const waker& who) noexcept {
   for (wait_entry* p = first_; p != nullptr; p = p->next) {
     p->node.wake = who;
     p->node.claimed = false;
-    p->list->append(p->node);
+    if (p->in_front) {
+      p->node.previous = nullptr;  // as it was in a wait before
+      p->list->prepend(p->node);
+    } else {
+      p->list->append(p->node);
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 #include "pirn/sync/latch.hpp"
 #include "pirn/sync/mutex.hpp"
 #include "pirn/sync/recursive_mutex.hpp"
+#include "pirn/sync/select.hpp"
 #include "pirn/sync/semaphore.hpp"
 #include "pirn/sync/wait_group.hpp"
 
@@ -51,6 +52,19 @@ struct signal {
   void wake() { set.set(); }
   Event set;
 };
+/// Every second waiter selects.
+template <class Event, event_reset Reset>
+struct selected_signal : signal<Event, Reset> {
+  using signal<Event, Reset>::signal;
+  void wait() {
+    if (++waits % 2 == 0) {
+      EXPECT_TRUE(select(pirn::wait(this->set)).outcome.has_value());
+    } else {
+      signal<Event, Reset>::wait();
+    }
+  }
+  int waits = 0;
+};
 struct arrival {
   static constexpr int wakes = 1;
   explicit arrival(wait_policy policy) : open(1, policy) {}
@@ -76,11 +90,14 @@ struct result {
 
 template <class Object>
 class wait_policies : public testing::Test {};
-using objects = testing::Types<lock_of<pirn::mutex>, lock_of<pirn::recursive_mutex>, lock_of<pirn::local::mutex>,
-                               permits<pirn::binary_semaphore>, permits<pirn::local::binary_semaphore>,
-                               signal<pirn::event, event_reset::automatic>, signal<pirn::event, event_reset::manual>,
-                               signal<pirn::local::event, event_reset::automatic>,
-                               signal<pirn::local::event, event_reset::manual>, arrival, items, result>;
+using objects =
+    testing::Types<lock_of<pirn::mutex>, lock_of<pirn::recursive_mutex>, lock_of<pirn::local::mutex>,
+                   permits<pirn::binary_semaphore>, permits<pirn::local::binary_semaphore>,
+                   signal<pirn::event, event_reset::automatic>, signal<pirn::event, event_reset::manual>,
+                   signal<pirn::local::event, event_reset::automatic>, signal<pirn::local::event, event_reset::manual>,
+                   selected_signal<pirn::event, event_reset::automatic>,
+                   selected_signal<pirn::event, event_reset::manual>,
+                   selected_signal<pirn::local::event, event_reset::automatic>, arrival, items, result>;
 TYPED_TEST_SUITE(wait_policies, objects);
 
 TYPED_TEST(wait_policies, a_waiter_is_queued_or_runs_at_once) {

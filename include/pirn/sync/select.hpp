@@ -101,7 +101,9 @@ class event_case final : Source, public select_case {
  public:
   template <class From>
   explicit event_case(From& from) noexcept
-      : Source{from}, select_case(this->what.waiters_.own_lock(), this->what.waiters_.list()) {}
+      : Source{from}, select_case(this->what.waiters_.own_lock(), this->what.waiters_.list()) {
+    entry.in_front = this->what.rule_.order() == wait_order::lifo;
+  }
 
   state attempt(waiter*& /*woken*/) override { return this->what.pass_or_mark() ? state::done : state::must_wait; }
 };

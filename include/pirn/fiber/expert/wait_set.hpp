@@ -12,7 +12,8 @@ struct wait_entry {
   wait_list* list;                           ///< the list
   const detail::one_worker* home = nullptr;  ///< of a list of one worker
   wait_entry* next = nullptr;                ///< of the same wait, in the order of the locks
-  waiter node = {};  ///< a notifier of this list finds `value`; `claimed` says that it was this list
+  waiter node = {};       ///< a notifier of this list finds `value`; `claimed` says that it was this list
+  bool in_front = false;  ///< waits before those that are in the list, as where the youngest is woken first
 };
 
 /// The entries of one wait. All waiters share its epoch: a claim of one of them ends the wait, and claims of the others
@@ -34,8 +35,9 @@ class wait_set {
   /// of one worker. O(n).
   [[nodiscard]] wake_reason wait(wait_options options) noexcept;
 
-  /// The steps of `wait`, which are those of `detail::wait_entries`. `append` adds the waiter to all the lists, with
-  /// the locks held; `remove_after_wait` removes it from those whose node was not claimed, with none held.
+  /// The steps of `wait`, which are those of `detail::wait_entries`. `append` adds the waiter to all the lists, where
+  /// its entries say, with the locks held; `remove_after_wait` removes it from those whose node was not claimed, with
+  /// none held.
   void append(const waker& who) noexcept;
   /// Returns a function that calls `unlock`.
   [[nodiscard]] auto publisher() noexcept {
