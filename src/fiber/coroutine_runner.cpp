@@ -83,7 +83,7 @@ bool coroutine_runner::refill_budget() noexcept {
     return false;
   }
   static_cast<void>(home_.consume_budget());
-  budget_ = coroutine_budget;
+  grant_budget();
   return true;
 }
 
@@ -108,17 +108,19 @@ void coroutine_runner::resume(coroutine_agent& chain, std::coroutine_handle<> fr
   }
 }
 
-bool coroutine_runner::all_held_up() const noexcept {
+bool coroutine_runner::all_held_up(bool or_ready) const noexcept {
   unsigned held_up = 0;
   for (const active_resume* each = active_; each != nullptr; each = each->next) {
-    held_up += each->fiber->waiting() ? 1 : 0;
+    held_up += each->fiber->waiting() || (or_ready && each->in_chain) ? 1 : 0;
   }
   return held_up == fibers_;
 }
 
 void coroutine_runner::poll() noexcept {
   if (ready_.first != nullptr) {
-    const bool stuck = idle_.empty() && all_held_up();
+    // A call that gives way again and again, as one that polls, may wait for one of the chains that it holds up.
+    const bool none_resumed = std::exchange(resumed_at_last_poll_, resumed()) == resumed();
+    const bool stuck = idle_.empty() && all_held_up(none_resumed);
     if (stuck) {
       static_cast<void>(add_fiber());
     }
@@ -148,7 +150,7 @@ void coroutine_runner::resume_all() noexcept {
       continue;
     }
     if (budget_ == 0) {
-      budget_ = coroutine_budget;
+      grant_budget();
       this_fiber::yield();
       continue;
     }
@@ -156,7 +158,9 @@ void coroutine_runner::resume_all() noexcept {
     ready_.drop_first();
     switching_ = &self;
     inherited_ = &inherited;
+    me.in_chain = true;
     resume(*next, next->continuation);
+    me.in_chain = false;
   }
   if (switching_ == &self) {
     switching_ = nullptr;

@@ -1,9 +1,13 @@
 // The order in which a worker resumes the tasks that are ready, and the fibers that do it.
 #include "pirn/fiber/detail/coroutine_runner.hpp"
 
+#include <vector>
+
 #include "fiber/support.hpp"
 #include "pirn/fiber/context_value.hpp"
+#include "pirn/fiber/spawned.hpp"
 #include "pirn/sync/co.hpp"
+#include "pirn/sync/mutex.hpp"
 
 namespace {
 
@@ -66,6 +70,38 @@ TEST(task, awaited_by_a_call_in_a_task_runs_no_others_on_top_of_that) {
     s.spawn([&] { await(awaits()); });
     s.spawn([&] { await(other()); });
     s.join();
+  });
+}
+
+TEST(task, that_polls_by_calls_lets_those_of_its_worker_run) {
+  rig r(1);
+  r.rt.run([] {
+    pirn::mutex lock;
+    int polls = 0;
+    const auto holds = [&]() -> task<> {
+      lock.lock();
+      co_await co::yield();
+      lock.unlock();
+    };
+    const auto polls_for_it = [&]() -> task<> {
+      while (!lock.try_lock()) {
+        pirn::this_fiber::yield();
+        if (++polls == 20'000'000) {
+          ADD_FAILURE() << "the task that holds the lock does not run";
+          co_return;
+        }
+      }
+      lock.unlock();
+    };
+    pirn::spawned<> first = co::spawn(holds());
+    std::vector<pirn::spawned<>> others;
+    for (int i = 0; i < 3; ++i) {
+      others.push_back(co::spawn(polls_for_it()));
+    }
+    first.join();
+    for (pirn::spawned<>& each : others) {
+      each.join();
+    }
   });
 }
 

@@ -139,6 +139,7 @@ class coroutine_runner {
   struct active_resume {
     const agent* fiber;
     active_resume* next;
+    bool in_chain = false;  ///< not in its loop
   };
   struct ready_list {
     coroutine_agent* first = nullptr;
@@ -160,7 +161,15 @@ class coroutine_runner {
   PIRN_NOINLINE std::coroutine_handle<> yield_slow(coroutine_agent& from) noexcept;
   void resume_all() noexcept;
   void resume(coroutine_agent& chain, std::coroutine_handle<> from) noexcept;
-  [[nodiscard]] bool all_held_up() const noexcept;
+  /// Whether each of the fibers waits in a call that a chain has made; `or_ready`: or has given way in one.
+  [[nodiscard]] bool all_held_up(bool or_ready) const noexcept;
+  /// Gives the ready chains a budget, before which the fibers of the worker had a turn.
+  void grant_budget() noexcept {
+    budget_ = coroutine_budget;
+    ++refills_;
+  }
+  /// Returns how many chains have been resumed.
+  [[nodiscard]] std::uint64_t resumed() const noexcept { return refills_ * coroutine_budget - budget_; }
   /// Whether the running fiber is in `switching_`.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool switches_here() const noexcept { return home_.queue.running() == switching_; }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool may_switch(unsigned passed) noexcept {
@@ -188,6 +197,8 @@ class coroutine_runner {
   unsigned idle_fibers_ = 0;                      ///< in `idle_`, or notified and not running yet
   unsigned fibers_ = 0;
   active_resume* active_ = nullptr;  ///< the fibers
+  std::uint64_t refills_ = 1;        ///< of the budget
+  std::uint64_t resumed_at_last_poll_ = 0;
   /// From `pass` to the `resume` in which the call of a coroutine then returns, with nothing in between.
   std::coroutine_handle<> left_over_;
   wait_list idle_;  ///< fibers without work
