@@ -85,7 +85,7 @@ extern template class basic_recursive_mutex<shared_domain>;
 }  // namespace detail
 
 /// As `mutex`, but its owner may lock it any number of times and must unlock it as often. The owner is a fiber or a
-/// plain thread.
+/// plain thread. A task must not hold it over a `co_await`: the owner is the fiber that runs the task, and others too.
 class recursive_mutex : public detail::basic_recursive_mutex<detail::shared_domain> {
  public:
   using basic_recursive_mutex::basic_recursive_mutex;
