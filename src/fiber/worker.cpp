@@ -272,6 +272,7 @@ namespace {
 
 void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
   scheduler_frame = __builtin_frame_address(0);
+  bool had_turn = word == nullptr;
   for (;;) {
     check_not_forked(owner);
     if (owner.abandoned.load(platform::memory_order_relaxed)) [[unlikely]] {
@@ -281,7 +282,8 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     take_incoming();
     const platform::time_point now = platform::now();
     timers.fire(now, timer_queue::at_a_tick);
-    if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
+    const bool wait_is_over = word != nullptr && word->load(platform::memory_order_acquire) != before;
+    if (wait_is_over && had_turn) {
       completions_.publish();  // the others too: its next tick may be far off
       return;
     }
@@ -294,6 +296,13 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     }
     if (queue.has_ready()) {
       run_tick(now);
+      had_turn = true;
+      continue;
+    }
+    if (wait_is_over) {
+      // A thread that polls, by waits that are over when they begin, still lets its fibers advance.
+      parking_.poll_beside_fibers(now);
+      had_turn = true;
       continue;
     }
     if (more_to_publish) {
@@ -375,6 +384,15 @@ void yield_slow(worker* w) noexcept {
   } else {
     switch_nodes(w, self, next, nullptr);
   }
+}
+
+void yield_on_thread() noexcept {
+  if (worker* const hosted = caller_worker()) {
+    const platform::atomic<std::uint32_t> over{1};
+    hosted->run_on_caller(&over, 0);
+    hosted->probe.thread_was_woken();
+  }
+  platform::yield_thread_hint();
 }
 
 void preempt(worker* w) noexcept {

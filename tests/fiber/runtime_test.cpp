@@ -325,6 +325,30 @@ struct here_rig : rig {
   explicit here_rig(unsigned workers = 1) : rig(workers, {.calling_thread = true}) {}
 };
 
+TEST(runtime_here, runs_its_fibers_while_that_thread_polls) {
+  here_rig r;
+  const auto advances_while = [&](const auto& poll) {
+    bool done = false;
+    pirn::fiber sleeper = r.rt.spawn([&] {
+      EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms).has_value());
+      pirn::spawn([&] { done = true; }, {.worker = pirn::spawn_options::any_worker}).join();
+    });
+    for (const auto limit = std::chrono::steady_clock::now() + 10s;
+         !done && std::chrono::steady_clock::now() < limit;) {
+      poll();
+    }
+    EXPECT_TRUE(done);
+    sleeper.join();
+  };
+  advances_while([] { pirn::this_fiber::yield(); });
+  advances_while([] { EXPECT_TRUE(pirn::this_fiber::sleep_for(0s).has_value()); });
+  pirn::wait_queue never;
+  advances_while([&] {
+    never.lock();
+    EXPECT_EQ(never.wait({.deadline = pirn::time_limit(), .what = "nothing"}), pirn::wake_reason::timed_out);
+  });
+}
+
 TEST(runtime_here, runs_its_fibers_on_the_thread_that_made_it) {
   const auto here = std::this_thread::get_id();
   bool ended = false;

@@ -26,11 +26,12 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace this_fiber {
 
-/// Lets the other ready fibers of this worker run first. Suspension point. Costs about as much as a function call.
+/// Lets the other ready fibers of this worker run first. Suspension point. Costs about as much as a function call. On a
+/// plain thread a yield of that thread, in which the fibers of a worker on it run (`runtime_options::calling_thread`).
 PIRN_ALWAYS_INLINE void yield() noexcept {
   detail::worker* const w = detail::current_worker();
   if (w == nullptr) [[unlikely]] {
-    platform::yield_thread_hint();
+    detail::yield_on_thread();
     return;
   }
   if (w->consume_budget() || (w->queue.woken() | w->yield_slow_mask->bits()) != 0) [[unlikely]] {

@@ -414,6 +414,8 @@ void trace_ended(worker* w, fiber_control* f) noexcept;
 
 /// The slow path of a yield: fibers woken or not started, a due tick, exceptions in flight.
 void yield_slow(worker* w) noexcept;
+/// The yield of a plain thread: if it is that of a worker too (`runtime_options::calling_thread`), its fibers run.
+PIRN_NEVER_BOUNDED void yield_on_thread() noexcept;
 /// Makes the running fiber, whose time slice is over, yield to the scheduler.
 void preempt(worker* w) noexcept;
 /// A safe point of a fiber on `w`: it yields if its time slice is over.
