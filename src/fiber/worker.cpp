@@ -141,7 +141,10 @@ struct caller_worker_here {
 worker*& caller_worker_of_thread() noexcept { return platform::per_thread<caller_worker_here>::here().which; }
 }  // namespace
 
-worker* caller_worker() noexcept { return caller_worker_of_thread(); }
+worker* caller_worker() noexcept {
+  worker* const here = caller_worker_of_thread();
+  return here != nullptr && !is_forked(here->owner) ? here : nullptr;  // that of a parent never runs again
+}
 
 void worker::begin() noexcept {
   queue.scheduler()->sanitizer.adopt_thread();

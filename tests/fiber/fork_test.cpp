@@ -88,4 +88,25 @@ TEST(fork, a_child_may_have_a_runtime_of_its_own) {
   EXPECT_TRUE(of.exited_with(7)) << of.status << of.error_output;
 }
 
+TEST(fork, a_child_of_a_thread_with_a_worker_may_wait_and_have_a_runtime_of_its_own) {
+  SKIP_UNDER_TSAN();
+  rig r(1, {.calling_thread = true});
+  r.rt.run([] {});
+  for (const bool calling_thread : {false, true}) {
+    const child_result of = fork_and([&] {
+      pirn::this_fiber::yield();
+      EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms).has_value());
+      int sum = 0;
+      {
+        pirn::runtime own({.workers = 1, .calling_thread = calling_thread});
+        own.run([&] { pirn::spawn([&] { sum += 7; }).join(); });
+      }
+      _exit(sum);
+    });
+    EXPECT_TRUE(of.exited_with(7)) << of.status << of.error_output;
+  }
+  expect_found_out(fork_and([&] { r.rt.run([] {}); }));
+  expect_found_out(fork_and([&] { r.rt.~runtime(); }));
+}
+
 }  // namespace
