@@ -1,6 +1,7 @@
 // Scopes: ends, failures, stops and deadlines of their children, and `all`, `race`, `any` and `map`.
 #include "pirn/fiber/scope.hpp"
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 
@@ -317,6 +318,7 @@ TEST(scope, map_keeps_order_and_limit) {
     EXPECT_TRUE(s.map(std::views::iota(0, 5), 2, [&](int i) { sum += i; }));
     EXPECT_EQ(sum, 10);
     EXPECT_TRUE(s.map(std::vector<int>(), 0, [](int) {}));
+    EXPECT_EQ(s.map(std::views::iota(1, 4), 2, std::identity()), (std::vector<int>{1, 2, 3})) << "copies of references";
   });
 }
 

@@ -237,13 +237,13 @@ class scope : detail::stop_link {
   }
 
   /// Calls `f` with each element of `range`, in at most `limit` (at least one) children at a time, and returns the
-  /// results in the order of the range. The first call that fails stops the rest, and its exception is rethrown. The
-  /// error says why the scope was stopped before the last call began; then no more are begun, and the results are
-  /// dropped.
+  /// results in the order of the range, as values: what a reference refers to is copied. The first call that fails
+  /// stops the rest, and its exception is rethrown. The error says why the scope was stopped before the last call
+  /// began; then no more are begun, and the results are dropped.
   template <std::ranges::forward_range Range, class F>
   auto map(Range&& range, std::size_t limit, F&& f) {
     using element = std::ranges::range_reference_t<Range>;
-    using value = detail::child_result<F&, element>;
+    using value = std::remove_cvref_t<detail::child_result<F&, element>>;
     using results = std::conditional_t<std::is_void_v<std::invoke_result_t<F&, element>>, void, std::vector<value>>;
     std::vector<detail::result_slot<value>> slots(static_cast<std::size_t>(std::ranges::distance(range)));
     scope inner(*this, limit > 0 ? limit - 1 : 0);
