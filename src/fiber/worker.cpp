@@ -194,7 +194,9 @@ void worker::release_thread() noexcept {
 }
 
 void worker::run_on_caller(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
-  probe.thread_waits();
+  if (word == nullptr || word->load(platform::memory_order_acquire) == before) {
+    probe.thread_waits();
+  }
   owner.caller_is_idle.store(false, platform::memory_order_relaxed);
   if (owner.slices) {
     owner.slices->worker_awakes();
@@ -391,9 +393,9 @@ void yield_slow(worker* w) noexcept {
 
 void yield_on_thread() noexcept {
   if (worker* const hosted = caller_worker()) {
+    hosted->probe.thread_was_woken();  // it may do something after this
     const platform::atomic<std::uint32_t> over{1};
     hosted->run_on_caller(&over, 0);
-    hosted->probe.thread_was_woken();
   }
   platform::yield_thread_hint();
 }

@@ -336,6 +336,26 @@ TEST(deadlock, of_a_runtime_on_the_calling_thread) {
   }
 }
 
+TEST(deadlock, is_none_while_the_calling_thread_polls) {
+  SKIP_UNDER_TSAN();
+  for (const unsigned workers : {1U, 2U}) {
+    expect_not_told([workers] {
+      pirn::runtime rt({.workers = workers, .calling_thread = true, .on_deadlock = &tell, .deadlock_delay = 5ms});
+      pirn::counting_semaphore<> permits(0);
+      pirn::fiber waiter = rt.spawn([&] { static_cast<void>(permits.acquire()); });
+      const auto poll_with = [](const auto& poll) {
+        for (const auto end = clock::now() + 100ms; clock::now() < end;) {
+          poll();
+        }
+      };
+      poll_with([] { pirn::this_fiber::yield(); });
+      poll_with([] { static_cast<void>(pirn::this_fiber::sleep_for(0ms)); });
+      permits.release();
+      waiter.join();
+    });
+  }
+}
+
 // Without a stack for the handler the scheduler calls it, and no switch may leave the scheduler.
 TEST(deadlock, a_handler_that_has_no_fiber_may_hand_over) {
   SKIP_UNDER_TSAN();
