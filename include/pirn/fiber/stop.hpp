@@ -114,7 +114,7 @@ class stop_token {
 
   /// Whether a stop was requested.
   [[nodiscard]] bool stop_requested() const noexcept { return state_ != nullptr && state_->requested(); }
-  /// Whether there is a source that this token belongs to.
+  /// Whether it belongs to a source, which may be gone by now: std::stop_token then says no.
   [[nodiscard]] bool stop_possible() const noexcept { return state_ != nullptr; }
 
  private:
