@@ -39,7 +39,7 @@ void strangers_come_at_any_moment(bool migratable) {
   std::atomic<std::size_t> present = 0;
   std::atomic<long> locked = 0;
   const auto guard = [&](meeting<Lock>& each) {
-    const std::lock_guard guard(each.lock);
+    const std::lock_guard hold(each.lock);
     ++each.guarded;
     ++locked;
   };
