@@ -47,12 +47,7 @@ void wait_set::append(const waker& who) noexcept {
   for (wait_entry* p = first_; p != nullptr; p = p->next) {
     p->node.wake = who;
     p->node.claimed = false;
-    if (p->in_front) {
-      p->node.previous = nullptr;  // as it was in a wait before
-      p->list->prepend(p->node);
-    } else {
-      p->list->append(p->node);
-    }
+    p->in_front ? p->list->prepend(p->node) : p->list->append(p->node);
   }
 }
 

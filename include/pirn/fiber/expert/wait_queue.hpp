@@ -222,6 +222,7 @@ class wait_list {
   }
   void prepend(waiter& w) noexcept {
     w.next = first_;
+    w.previous = nullptr;
     w.linked = true;
     (first_ != nullptr ? first_->previous : last_) = &w;
     first_ = &w;
