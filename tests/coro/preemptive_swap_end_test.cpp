@@ -31,43 +31,43 @@ void cancel_while_preempted(preemptive_world& w, Compute compute_to, Then then) 
   EXPECT_EQ(std::uncaught_exceptions(), 0);
 }
 
+/// As `cancel_while_preempted`, where `then` begins with an object in the task's frames; its end destroys that once.
+template <class Compute, class Then>
+void cancelled_task_destroys_its_frames(preemptive_world& w, Compute compute_to, Then then) {
+  int destroyed = 0;
+  cancel_while_preempted(w, compute_to, [&] {
+    const count_destroyed one{destroyed};
+    then();
+  });
+  EXPECT_EQ(destroyed, 1);
+}
+
 TEST(PreemptiveSwap, CancelledTaskUnwindsAtItsNextBlock) {
   NEEDS_PREEMPTION_ANYWHERE();
   preemptive_world w;
-  int destroyed = 0;
   bool computed = false;
-  cancel_while_preempted(w, compute_until, [&] {
-    const count_destroyed one{destroyed};
+  cancelled_task_destroys_its_frames(w, compute_until, [&] {
     EXPECT_EQ(w.swap.current(), &w.units.front());
     computed = true;
     static_cast<void>(w.swap.block());
     ADD_FAILURE() << "it returned from block";
   });
   EXPECT_TRUE(computed);
-  EXPECT_EQ(destroyed, 1);
 }
 
 TEST(PreemptiveSwap, CancelledTaskUnwindsAtItsNextSafePoint) {
   NEEDS_PREEMPTION_ANYWHERE();
   preemptive_world w;
-  int destroyed = 0;
-  cancel_while_preempted(w, compute_until, [&] {
-    const count_destroyed one{destroyed};
+  cancelled_task_destroys_its_frames(w, compute_until, [&] {
     w.swap.preemption_point();
     ADD_FAILURE() << "it returned from the safe point";
   });
-  EXPECT_EQ(destroyed, 1);
 }
 
 TEST(PreemptiveSwap, CancelledTaskThatCannotThrowRunsOn) {
   NEEDS_PREEMPTION_ANYWHERE();
   preemptive_world w;
-  int destroyed = 0;
-  cancel_while_preempted(w, compute_until_noexcept, [&] {
-    const count_destroyed one{destroyed};
-    w.swap.preemption_point();
-  });
-  EXPECT_EQ(destroyed, 1);
+  cancelled_task_destroys_its_frames(w, compute_until_noexcept, [&] { w.swap.preemption_point(); });
 }
 
 TEST(PreemptiveSwap, CancelledTaskMayReturnThrowOrAbort) {
@@ -185,9 +185,7 @@ TEST(PreemptiveSwap, CancelledTaskThatThePolicyLetsRunOnUnwindsAtTheNextSafePoin
     }
   };
   preemptive_world w;
-  int destroyed = 0;
-  cancel_while_preempted(w, compute_until, [&] {
-    const count_destroyed one{destroyed};
+  cancelled_task_destroys_its_frames(w, compute_until, [&] {
     try {
       const runs_on two{w};
       throw 7;
@@ -197,19 +195,15 @@ TEST(PreemptiveSwap, CancelledTaskThatThePolicyLetsRunOnUnwindsAtTheNextSafePoin
     }
     ADD_FAILURE() << "it left the catch block";
   });
-  EXPECT_EQ(destroyed, 1);
 }
 
 TEST(PreemptiveSwap, CancelledTaskIsNotAmongTheReadyOnesAfterASafePoint) {
   NEEDS_PREEMPTION_ANYWHERE();
   preemptive_world w;
-  int destroyed = 0;
-  cancel_while_preempted(w, compute_until, [&] {
-    const count_destroyed one{destroyed};
+  cancelled_task_destroys_its_frames(w, compute_until, [&] {
     w.swap.preemption_point();
     w.yield();
   });
-  EXPECT_EQ(destroyed, 1);
 }
 
 TEST(PreemptiveSwap, DispatcherIsDestroyedWhileTasksArePreempted) {
