@@ -143,7 +143,7 @@ PIRN_COLD inline locals_place locals_by_walk(arch::word here) noexcept {
     return {};  // a frame has no unwind tables
   }
   const arch::word root = last.sp;
-  if (const auto* const tasks = running_dispatchers::marked_between(root - 1, root + largest_root); tasks != nullptr) {
+  if (const auto* const tasks = running_dispatchers::marked_in(root, root + largest_root); tasks != nullptr) {
     return locals_place(*tasks);
   }
   if (const auto shared = shared_stacks::at(here); shared.values != nullptr) {

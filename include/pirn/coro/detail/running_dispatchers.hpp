@@ -92,38 +92,46 @@ class running_dispatchers {
   [[nodiscard]] PIRN_NOINLINE static found between(arch::word position, arch::word end) noexcept {
     const platform::quiet no_steps;
     found result;
-    const std::size_t used = used_.load(platform::memory_order_relaxed);
-    for (std::size_t i = 0; i < used; ++i) {
-      const arch::word top = all_[i].top.load(platform::memory_order_acquire);
+    find([&](arch::word top, const running_dispatcher& each) {
       if (position < top && top <= end) {
         ++result.count;
-        result.values = all_[i].values.load(platform::memory_order_relaxed);
-        result.nested = all_[i].nested.load(platform::memory_order_relaxed);
+        result.values = each.values.load(platform::memory_order_relaxed);
+        result.nested = each.nested.load(platform::memory_order_relaxed);
       }
-    }
+      return false;
+    });
     return result;
   }
-  /// Returns the values of the tasks of the dispatcher whose place begins above `position`, on the caller's stack, and
-  /// not above `end`, or null.
-  [[nodiscard]] PIRN_NOINLINE static const values_by_body* marked_between(arch::word position,
-                                                                          arch::word end) noexcept {
+  /// Returns the values of the tasks of the dispatcher whose place begins in [low, high), on the caller's stack, or
+  /// null. No more than one place may fit into these: a mark stays in memory when its dispatcher has gone or waits.
+  [[nodiscard]] PIRN_NOINLINE static const values_by_body* marked_in(arch::word low, arch::word high) noexcept {
     const platform::quiet no_steps;
-    const std::size_t used = used_.load(platform::memory_order_relaxed);
-    for (std::size_t i = 0; i < used; ++i) {
-      const arch::word top = all_[i].top.load(platform::memory_order_acquire);
-      if (position < top && top <= end) {
-        const values_by_body* const values = all_[i].values.load(platform::memory_order_relaxed);
+    const values_by_body* result = nullptr;
+    find([&](arch::word top, const running_dispatcher& each) {
+      if (low <= top && top < high) {
+        const values_by_body* const values = each.values.load(platform::memory_order_relaxed);
         if (*reinterpret_cast<const values_by_body* const volatile*>(top) == values) {
-          return values;
+          result = values;
         }
       }
-    }
-    return nullptr;
+      return result != nullptr;
+    });
+    return result;
   }
   /// Whether one has ever run.
   [[nodiscard]] static bool any() noexcept { return used_.load(platform::memory_order_relaxed) != 0; }
 
  private:
+  /// Calls `found` with each, until it returns true.
+  template <class F>
+  PIRN_ALWAYS_INLINE static void find(const F& found) noexcept {
+    const std::size_t used = used_.load(platform::memory_order_relaxed);
+    for (std::size_t i = 0; i < used; ++i) {
+      if (found(all_[i].top.load(platform::memory_order_acquire), all_[i])) {
+        return;
+      }
+    }
+  }
   static const void* end_of_memory() noexcept { return reinterpret_cast<const void*>(~std::uintptr_t{0} << 4); }
 
   static constexpr arch::word written = 1;  // no top of a place
