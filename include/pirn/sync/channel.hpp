@@ -247,7 +247,7 @@ class alignas(Domain::is_local ? alignof(void*) : 64) channel {
         if constexpr (moves_quietly) {
           values_.append(value);
           lock_.unlock();
-          return result;
+          return {};  // not `result`: gcc says that an empty one that is copied is uninitialized
         }
       } else if (values_.capacity() != unbounded) {
         if (wait_to_send(value, deadline, result)) [[likely]] {
