@@ -399,7 +399,7 @@ TEST(StackSwap, LentAndSmallBuffersDoNotShrink) {
 #if defined(PIRN_ASAN)
     yield_with(w, 500);  // frames are that much larger
 #else
-    yield_with(w, 3000);
+    yield_with(w, 2000);
 #endif
     for (int i = 0; i < 8; ++i) {
       w.yield();
