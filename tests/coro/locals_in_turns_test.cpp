@@ -424,42 +424,41 @@ TEST_P(locals_in_turns, a_task_finds_its_values_where_one_that_runs_another_disp
 }
 
 /// Dispatchers in bodies that take turns on one stack: each one's place is `apart` bytes below the one before.
-void run_dispatchers_in_turns(bodies& outer, std::size_t apart) {
-  for (std::size_t i = 1; i <= 3; ++i) {
-    outer.add([&outer, i, apart] {
-      const auto number_of = static_cast<int>(i);
-      auto* const room = static_cast<volatile char*>(__builtin_alloca(i * apart + 1));
-      room[0] = 1;
+void run_dispatchers_in_turns(const kind& of, int apart) {
+  if (of.make == &made<copied_and_protected>) {
+    return;  // the place of a dispatcher is another stack to it, where it refuses to yield
+  }
+  const auto outer = of.make();
+  for (int i = 1; i <= 3; ++i) {
+    outer->add([&, i] {
+      *static_cast<volatile char*>(__builtin_alloca(i * apart + 1)) = 1;
+      if (i == 3) {
+        outer->suspend();  // until the first one has ended: its entry, which is found before the second one's, is free
+      }
       const auto inner = std::make_unique<world>();
-      inner->spawn([&outer, number_of] {
-        number.get() = 10 * number_of;
-        for (int turn = 0; turn < number_of; ++turn) {  // the others end their dispatchers meanwhile
-          outer.suspend();
-          EXPECT_EQ(deep_number(2), 10 * number_of);
+      inner->spawn([&, i] {
+        number.get() = 10 * i;
+        for (int turn = 0; turn < i; ++turn) {  // the others end their dispatchers meanwhile
+          outer->suspend();
+          EXPECT_EQ(deep_number(2), 10 * i);
         }
       });
       EXPECT_EQ(inner->swap.run(), pirn::swap_error::none);
-      number.get() = number_of;
-      outer.suspend();
-      EXPECT_EQ(number.get(), number_of);
+      number.get() = i;
+      outer->suspend();
+      EXPECT_EQ(number.get(), i);
     });
   }
-  outer.run();
+  outer->run();
 }
 
 TEST_P(locals_in_turns, tasks_of_dispatchers_at_the_same_place_keep_their_values) {
-  if (GetParam().make == &made<copied_and_protected>) {
-    return;  // the place of a dispatcher is another stack to it, where it refuses to yield
-  }
-  run_dispatchers_in_turns(*GetParam().make(), 0);
+  run_dispatchers_in_turns(GetParam(), 0);
 }
 
 TEST_P(locals_in_turns, tasks_of_dispatchers_at_places_one_below_the_other_keep_their_values) {
-  if (GetParam().make == &made<copied_and_protected>) {
-    return;
-  }
-  for (const std::size_t apart : {16, 32, 64, 128}) {
-    run_dispatchers_in_turns(*GetParam().make(), apart);
+  for (const int apart : {16, 32, 64, 128}) {
+    run_dispatchers_in_turns(GetParam(), apart);
   }
 }
 

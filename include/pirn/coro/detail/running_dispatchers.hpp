@@ -92,13 +92,10 @@ class running_dispatchers {
   [[nodiscard]] PIRN_NOINLINE static found between(arch::word position, arch::word end) noexcept {
     const platform::quiet no_steps;
     found result;
-    find([&](arch::word top, const running_dispatcher& each) {
-      if (position < top && top <= end) {
-        ++result.count;
-        result.values = each.values.load(platform::memory_order_relaxed);
-        result.nested = each.nested.load(platform::memory_order_relaxed);
-      }
-      return false;
+    for_each_in(position + 1, end, [&](arch::word, const values_by_body* values, bool nested) {
+      ++result.count;
+      result.values = values;
+      result.nested = nested;
     });
     return result;
   }
@@ -107,14 +104,10 @@ class running_dispatchers {
   [[nodiscard]] PIRN_NOINLINE static const values_by_body* marked_in(arch::word low, arch::word high) noexcept {
     const platform::quiet no_steps;
     const values_by_body* result = nullptr;
-    find([&](arch::word top, const running_dispatcher& each) {
-      if (low <= top && top < high) {
-        const values_by_body* const values = each.values.load(platform::memory_order_relaxed);
-        if (*reinterpret_cast<const values_by_body* const volatile*>(top) == values) {
-          result = values;
-        }
+    for_each_in(low, high - 1, [&](arch::word top, const values_by_body* values, bool) {
+      if (*reinterpret_cast<const values_by_body* const volatile*>(top) == values) {
+        result = values;
       }
-      return result != nullptr;
     });
     return result;
   }
@@ -122,13 +115,15 @@ class running_dispatchers {
   [[nodiscard]] static bool any() noexcept { return used_.load(platform::memory_order_relaxed) != 0; }
 
  private:
-  /// Calls `found` with each, until it returns true.
+  /// Calls `call(top, values, nested)` for each place that begins in [first, last].
   template <class F>
-  PIRN_ALWAYS_INLINE static void find(const F& found) noexcept {
+  PIRN_ALWAYS_INLINE static void for_each_in(arch::word first, arch::word last, const F& call) noexcept {
     const std::size_t used = used_.load(platform::memory_order_relaxed);
     for (std::size_t i = 0; i < used; ++i) {
-      if (found(all_[i].top.load(platform::memory_order_acquire), all_[i])) {
-        return;
+      const running_dispatcher& each = all_[i];
+      const arch::word top = each.top.load(platform::memory_order_acquire);
+      if (first <= top && top <= last) {
+        call(top, each.values.load(platform::memory_order_relaxed), each.nested.load(platform::memory_order_relaxed));
       }
     }
   }
