@@ -39,32 +39,19 @@ template <class F>
   then();
 }
 
-/// Yields in each frame of a recursion.
-template <class Yield>
-[[gnu::noinline]] int recurse(Yield& yield, int depth) {
+/// Calls `then` in each frame of a recursion. It does not yield itself: an unoptimized frame of a function that does is
+/// large, and little of it is written.
+template <class F>
+[[gnu::noinline]] int recurse(int depth, const F& then) {
   int local[8];  // written whole: a compiler that inlines some levels leaves few words of small frames unwritten
   for (int& each : local) {
     each = depth;
   }
   asm volatile("" : "+m"(local));
   if (depth > 0) {
-    local[0] += recurse(yield, depth - 1);
+    local[0] += recurse(depth - 1, then);
   }
-  yield(local[0]);
-  asm volatile("" : "+m"(local));
-  return local[0];
-}
-
-/// Does not yield: an unoptimized frame of a function that does is large, and little of it is written.
-[[gnu::noinline]] int recurse_quietly(int depth) {
-  int local[8];
-  for (int& each : local) {
-    each = depth;
-  }
-  asm volatile("" : "+m"(local));
-  if (depth > 0) {
-    local[0] += recurse_quietly(depth - 1);
-  }
+  then(local[0]);
   asm volatile("" : "+m"(local));
   return local[0];
 }
@@ -89,11 +76,11 @@ TEST(stack_end_death, a_recursion_of_400_in_a_frame) {
         char below[524288];  // without optimization a frame of the recursion may have 600 bytes
         bool yields;
         pirn::generator<int, pirn::frame<8192>> g = [this](auto& yield) {
-          if (yields) {
-            recurse(yield, 400);
-          } else {
-            recurse_quietly(400);
-          }
+          recurse(400, [&](int value) {
+            if (yields) {
+              yield(value);
+            }
+          });
           yield(1);
         };
       } frame;
