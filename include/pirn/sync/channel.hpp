@@ -240,14 +240,14 @@ class alignas(Domain::is_local ? alignof(void*) : 64) channel {
 
   template <wake_policy How = wake_policy::enqueue>
   PIRN_INLINE_FOR_SPEED sent send_or_wait(T& value, platform::time_point deadline) {
-    sent result;
+    sent result;  // of a wait: gcc says that a copy of one that nothing has filled is uninitialized
     lock_.lock();
     if (!closed_ && receivers_.empty()) {
       if (values_.has_place()) {
         if constexpr (moves_quietly) {
           values_.append(value);
           lock_.unlock();
-          return {};  // not `result`: gcc says that an empty one that is copied is uninitialized
+          return {};
         }
       } else if (values_.capacity() != unbounded) {
         if (wait_to_send(value, deadline, result)) [[likely]] {
@@ -261,14 +261,14 @@ class alignas(Domain::is_local ? alignof(void*) : 64) channel {
         exchange& taker = exchange::of(*next);
         if (taker.deliver != nullptr) [[unlikely]] {
           give_into_place<How>(value, next);
-          return result;
+          return {};
         }
         give<How>(value, taker);
         detail::agent* const who = next->wake.agent();
         lock_.unlock();
         How == wake_policy::enqueue ? detail::schedule_inline(*who, detail::placement::front)
                                     : hand_off(value, taker, who);
-        return result;
+        return {};
       }
     }
     if (waiter* const next = send_locked_or_wait<patience::until_deadline, How>(value, deadline, result)) {
