@@ -300,8 +300,7 @@ TEST(scope, map_keeps_order_and_limit) {
       std::atomic<int> most = 0;
       const auto out = s.map(in, limit, [&](int& i) {
         const int running = ++now;
-        for (int seen = most; running > seen && !most.compare_exchange_weak(seen, running);) {
-        }
+        raise_to(most, running);
         EXPECT_TRUE(this_fiber::sleep_for(std::chrono::microseconds(100 * (i % 4))));
         --now;
         return std::make_unique<int>(2 * i);

@@ -24,6 +24,12 @@ inline constexpr int slowdown = 1;
 /// Returns a count that a plain build can afford, scaled down for a build with a sanitizer.
 constexpr int scaled(int count) { return count / slowdown > 0 ? count / slowdown : 1; }
 
+/// Sets `most` to `value` if that is larger; others may do so too.
+inline void raise_to(std::atomic<int>& most, int value) {
+  for (int before = most; before < value && !most.compare_exchange_weak(before, value);) {
+  }
+}
+
 /// A runtime with a separate pool of stacks, which aborts if a stack is not given back.
 struct rig {
   explicit rig(unsigned workers = 2, pirn::runtime_options options = {})

@@ -39,8 +39,7 @@ TEST(semaphore, admits_no_more_than_it_has_permits) {
       EXPECT_TRUE(permits.acquire().has_value());
       const int now = ++inside;
       EXPECT_LE(now, 3);
-      for (int before = most; before < now && !most.compare_exchange_weak(before, now);) {
-      }
+      raise_to(most, now);
       pirn::this_fiber::yield();
       --inside;
       permits.release();
