@@ -52,6 +52,10 @@ FIBER_TESTS = {
     "sync": ["channel", "condition_variable", "event", "future", "mutex", "select", "semaphore", "task"],
 }
 FIBER_SOURCES = ["detail", "stack", "coro/c_api", "fiber", "sync", "sync/biased_mutex"]
+# The emulator of PowerPC64 LE returns from a signal handler by code of its own, which libgcc's unwinder knows from no
+# kernel: the backtrace of a fiber that a signal strikes while it runs ends there.
+NEEDS_KERNEL = {"ppc64le": ["dump.tells_names_states_waits_and_functions",
+                            "dump.shows_a_fiber_that_never_yields_and_those_behind_it"]}
 # The explorations that run here, and the sources of pirn::sim, as cmake/sim.cmake has them.
 SIM_TESTS = ["channel", "hand_off_queue", "locks", "queues", "scheduler", "stop", "tasks", "waits"]
 SIM_SOURCES = ["stack", "fiber", "sync", "sync/biased_mutex", "io", "net", "http", "sim"]
@@ -260,7 +264,8 @@ class Workshop:
         self.compile(flags, [source], output, link=False, warn=False)
         self.compile(["-Wl,--whole-archive", library, "-Wl,--no-whole-archive"], [output], program)
         # Death tests start the program anew, which only this script can.
-        call([*self.target.command(program), "--gtest_filter=-*death*"], timeout=1800)
+        without = ":".join(["*death*", *NEEDS_KERNEL.get(self.name, [])])
+        call([*self.target.command(program), f"--gtest_filter=-{without}"], timeout=1800)
         program.unlink()
         output.unlink()
 
